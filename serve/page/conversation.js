@@ -1,6 +1,11 @@
 // A conversation is the tree of a session and of those that were forked from it. Nothing here touches the page
 // or the network: sessions are the server's (GET /v1/sessions/NAME?tokens=1).
 
+/** The name of the session that a conversation began with. */
+export function rootOf(session) {
+  return session.root || session.name;
+}
+
 /**
  * What a session is made of, in order: the tokens of each prompt and of each answer.
  * @return {Array<{role: string, turn: number, from: number, to: number}>} role: "prompt" or "answer"; `turn` is an

@@ -2,15 +2,18 @@
 // (/v1/sessions); the page keeps nothing but settings, and a request that has had no reply yet.
 
 import { ChatView } from './chat_view.js';
-import { entriesOf, textOf } from './conversation.js';
-import { byId, confirmed, h, sends, store, stored, toast } from './dom.js';
+import { copy } from './clipboard.js';
+import { rootOf } from './conversation.js';
+import { byId, confirmed, sends, store, stored, toast } from './dom.js';
 import { Figures } from './figures.js';
-import { ServerError, ask, follow } from './server.js';
+import { draftOf, pendingOf, setDraft, setPending } from './kept.js';
+import { ListView } from './list_view.js';
+import { LiveTurn } from './live_turn.js';
+import { ServerError, ask, follow, isPassing } from './server.js';
 import { applyTheme, setting, showSettings, turnFields } from './settings.js';
 import { TokenView } from './token_view.js';
 import { TreeView } from './tree_view.js';
 
-const kPassing = [0, 502, 503, 504];  // statuses with which the same request may yet succeed: its key makes it one turn
 const kRetry = 1000;  // milliseconds between looks for a server that is gone
 
 let summaries = [];         // of all sessions of this client
@@ -39,14 +42,17 @@ const tokens = new TokenView(messages, byId('token'), {
   forkWith,
   rewindTo: (position) => rewindTo(active, position),
 });
+const list = new ListView(byId('list'), {
+  open: (name) => {
+    open(name);
+    showSide(false);
+  },
+  remove: removeConversation,
+});
 const figures = new Figures(byId('figures'));
 
 const pathOf = (name) => `/v1/sessions/${name}`;
-const rootOf = (session) => session.root || session.name;
 const current = () => branches.get(active) ?? null;
-
-// Whether a request that failed so may succeed later. An answer that takes longer than the server allows would again.
-const isPassing = (error) => kPassing.includes(error.status) && error.details?.type !== 'timeout_error';
 
 // What is shown.
 
@@ -80,25 +86,7 @@ function showComposer() {
 
 function showList() {
   const shown = active === null ? null : rootOf(current() ?? { name: active });
-  const byRoot = new Map();
-  for (const summary of summaries) {
-    const root = rootOf(summary);
-    const known = byRoot.get(root);
-    const count = (known?.count ?? 0) + 1;
-    const newest = known === undefined || summary.updated >= known.summary.updated ? summary : known.summary;
-    byRoot.set(root, { root, summary: newest, count });
-  }
-  const items = [...byRoot.values()].sort((a, b) => b.summary.updated - a.summary.updated);
-  byId('list').replaceChildren(...items.map(({ root, summary, count }) => h('li', {},
-    h('button.conversation', {
-      type: 'button',
-      'aria-current': root === shown ? 'page' : null,
-      onclick: () => {
-        open(summary.name);
-        showSide(false);
-      },
-    }, h('span', {}, summary.title || 'Empty conversation'), count > 1 ? h('span.note', {}, `${count} branches`) : null),
-    h('button.quiet.small', { type: 'button', 'aria-label': `Delete ${summary.title || 'the conversation'}`, onclick: () => removeConversation(root) }, '×'))));
+  list.show(summaries, shown);
 }
 
 // More of an answer is shown once for each frame, however often it comes.
@@ -192,19 +180,6 @@ async function askConversation(name) {
   return [session, ...loaded.filter((each) => each !== null)].sort((a, b) => a.created - b.created || (a.name < b.name ? -1 : 1));
 }
 
-// Texts that are not sent yet, by conversation ('': a new one), of this tab. Reloads keep them.
-const drafts = new Map(JSON.parse(sessionStorage.getItem('inlay.drafts') ?? '[]'));
-
-function setDraft(name, text) {
-  if (text === '') drafts.delete(name ?? '');
-  else drafts.set(name ?? '', text);
-  try {
-    sessionStorage.setItem('inlay.drafts', JSON.stringify([...drafts]));
-  } catch {
-    // Too long to be kept over a reload.
-  }
-}
-
 // Makes `text` what is written in the input.
 function write(text) {
   input.value = text;
@@ -219,7 +194,7 @@ function activate(name) {
   live = null;
   active = name;
   history.replaceState(null, '', name === null ? '#' : `#${name}`);
-  write(drafts.get(name ?? '') ?? '');
+  write(draftOf(name));
 }
 
 async function open(name) {
@@ -273,7 +248,7 @@ async function loadActive() {
 
 // Looks whether an answer is on its way, or whether a request of this tab has had no reply.
 async function resume(name) {
-  const body = pending()[name] ?? null;
+  const body = pendingOf(name);
   if (body !== null || current().running) await runTurn(name, body, true);
 }
 
@@ -325,19 +300,6 @@ async function changed() {
 
 // Turns.
 
-// By the names of sessions: requests of this tab that have had no reply.
-const pending = () => JSON.parse(sessionStorage.getItem('inlay.pending') ?? '{}');
-const setPending = (name, body) => {
-  const { [name]: _, ...all } = pending();
-  sessionStorage.setItem('inlay.pending', JSON.stringify(body === null ? all : { ...all, [name]: body }));
-};
-
-function newLive(name) {
-  return {
-    name, messages: [], continues: false, text: '', reasoning: '', calls: [], status: 'Waiting…', leave: new AbortController(),
-  };
-}
-
 // Computes a turn with the settings. `given`: the text that the answer goes on with, if it does.
 function newTurn(name, body, given = '') {
   const messages = body.prompt === undefined && body.tokens === undefined;
@@ -347,16 +309,13 @@ function newTurn(name, body, given = '') {
 // Computes a turn of the session that is shown (`body`: what it asks for), or follows the one that is computed
 // already (null). With `quiet` nothing is shown until there is one.
 async function runTurn(name, body, quiet = false, given = '') {
-  const turn = newLive(name);
   const request = body === null ? null : {
     stream: true, background: true, idempotency_key: crypto.randomUUID?.() ?? String(Math.random()), ...body,
   };
-  if (request !== null) {
-    setPending(name, request);
-    turn.messages = request.messages ?? (request.content === undefined ? [] : [{ role: 'user', content: request.content }]);
-    turn.continues = request.prompt !== undefined || request.tokens !== undefined;
-    begin(turn, given);
-  }
+  const turn = new LiveTurn(name, request);
+  const session = () => (active === name ? current() : null);
+  if (request !== null) setPending(name, request);
+  turn.begin(session(), given);
   const show = () => {
     if (live === turn || active !== name) return;
     live = turn;
@@ -371,7 +330,9 @@ async function runTurn(name, body, quiet = false, given = '') {
         turn.told = true;
         if (active !== name) return;
         show();
-        take(turn, event);
+        turn.take(event, current());
+        if (event.type === 'running') render();
+        renderLive();
       };
       if (following) await follow('GET', `${pathOf(name)}/running`, undefined, onEvent, turn.leave.signal);
       else if (request !== null) await follow('POST', `${pathOf(name)}/turns`, request, onEvent, turn.leave.signal);
@@ -399,7 +360,7 @@ async function runTurn(name, body, quiet = false, given = '') {
       });
       if (turn.leave.signal.aborted) return;
       following = true;
-      begin(turn, given);
+      turn.begin(session(), given);
     }
   }
   await finish(turn, request);
@@ -411,7 +372,7 @@ async function finish(turn, request) {
   if (shown) live = null;
   if (request !== null) setPending(turn.name, null);
   if (request === null && !shown) return void await attempt(refresh);
-  if (turn.error !== undefined && request !== null) giveBack(turn.name, messageOf(turn));
+  if (turn.error !== undefined && request !== null) giveBack(turn.name, turn.written);
   if (turn.error === undefined && shown) announce(turn.text);
   showComposer();
   await changed();
@@ -420,62 +381,12 @@ async function finish(turn, request) {
   else if (turn.error !== undefined) toast(turn.error.message);
 }
 
-// What the user wrote for a turn; empty where that is not one message.
-function messageOf(turn) {
-  const text = turn.messages.length === 1 ? turn.messages[0].content : '';
-  return typeof text === 'string' ? text : '';
-}
-
 // A message that has become no turn goes back to where it was written, in front of what was written since.
 function giveBack(name, text) {
   if (text === '') return;
   const before = (since) => (since === '' ? text : `${text}\n${since}`);
   if (name === active) write(before(input.value));
-  else setDraft(name, before(drafts.get(name ?? '') ?? ''));
-}
-
-// What is known of a turn before its first event: of one that goes on, what it goes on with.
-function begin(turn, given) {
-  Object.assign(turn, { text: '', reasoning: '', calls: [], done: false });
-  if (!turn.continues || active !== turn.name || current() === null) return;
-  const last = entriesOf(current()).at(-1);
-  if (last?.kind === 'answer') {
-    turn.text = last.message.content;
-    turn.reasoning = last.message.reasoning_content ?? '';
-  } else if (last !== undefined) {
-    turn.text = textOf(current(), last.from, last.to);
-  }
-  turn.text += given;
-}
-
-function take(turn, event) {
-  switch (event.type) {
-    case 'running':
-      Object.assign(turn, { messages: event.messages, continues: event.kind !== 'answer' });
-      begin(turn, '');
-      render();
-      break;
-    case 'text':
-      turn.text += event.delta;
-      break;
-    case 'reasoning':
-      turn.reasoning += event.delta;
-      break;
-    case 'call':
-      // One that is gone on with has been named before.
-      turn.calls[event.call] ??= { name: event.name ?? '', arguments: '' };
-      turn.calls[event.call].arguments += event.delta ?? '';
-      break;
-    case 'turn':
-      turn.done = true;
-      break;
-    case 'error':
-      turn.error = event.error;
-      break;
-    default:
-      break;
-  }
-  renderLive();
+  else setDraft(name, before(draftOf(name)));
 }
 
 async function send() {
@@ -512,9 +423,9 @@ function leave(turn) {
   if (live !== turn) return;
   turn.leave.abort();
   live = null;
-  const unsent = pending()[turn.name] !== undefined;
+  const unsent = pendingOf(turn.name) !== null;
   setPending(turn.name, null);
-  if (unsent) giveBack(turn.name, messageOf(turn));
+  if (unsent) giveBack(turn.name, turn.written);
   render();
   toast('The server does not answer.');
 }
@@ -580,27 +491,6 @@ async function rewindTo(name, position) {
 }
 
 // The page's own controls.
-
-async function copy(text) {
-  try {
-    await navigator.clipboard.writeText(text);
-  } catch {
-    // Browsers have no clipboard object where the page comes from another machine without https.
-    if (!copyAsSelection(text)) return void toast('This browser does not let the page copy.');
-  }
-  toast('Copied.');
-}
-
-function copyAsSelection(text) {
-  const focused = document.activeElement;
-  const area = h('textarea.hidden', { value: text, readOnly: true });
-  document.body.append(area);
-  area.select();
-  const done = document.execCommand('copy');
-  area.remove();
-  focused?.focus();
-  return done;
-}
 
 // Says an answer to screen readers.
 function announce(text) {
@@ -680,7 +570,7 @@ async function start() {
 }
 
 applyTheme();
-write(drafts.get(active ?? '') ?? '');
+write(draftOf(active));
 if (stored('panel', '') !== '') showPanel(stored('panel', ''));
 render();
 start();

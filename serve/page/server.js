@@ -11,6 +11,14 @@ export class ServerError extends Error {
   }
 }
 
+// Statuses with which the same request may yet succeed.
+const kPassing = [0, 502, 503, 504];
+
+/** Whether a request that failed so may succeed later. An answer that takes longer than the server allows would again. */
+export function isPassing(error) {
+  return kPassing.includes(error.status) && error.details?.type !== 'timeout_error';
+}
+
 // Kept for this tab alone, unless the settings say otherwise.
 export function apiKey() {
   return sessionStorage.getItem('inlay.key') ?? stored('key', '');

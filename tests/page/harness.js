@@ -154,3 +154,19 @@ export async function until(check, what) {
     await new Promise((resolve) => { setTimeout(resolve, 20); });
   }
 }
+
+/** Keeps a page waiting for the nth reply to such a GET: `asked` resolves when it is sent, `release` lets it through. */
+export async function hold(page, pattern, nth = 1) {
+  const held = {};
+  held.asked = new Promise((resolve) => { held.tell = resolve; });
+  const released = new Promise((resolve) => { held.release = resolve; });
+  let count = 0;
+  await page.route(pattern, async (route) => {
+    if (route.request().method() === 'GET' && ++count === nth) {
+      held.tell();
+      await released;
+    }
+    await route.continue();
+  });
+  return held;
+}
