@@ -7,17 +7,19 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
 namespace inlay {
 
 // InvalidArgument naming the first id that is below 0 or not below `vocabulary`, which is at least
-// 1.
-inline absl::Status CheckIds(absl::Span<const int32_t> ids, size_t vocabulary) {
+// 1, and `of`, what the ids are part of, such as " of the prompt".
+inline absl::Status CheckIds(absl::Span<const int32_t> ids, size_t vocabulary,
+                             absl::string_view of = "") {
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] >= 0 && static_cast<size_t>(ids[i]) < vocabulary) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("token id ", ids[i], " at index ", i, " is outside 0 to ", vocabulary - 1));
+    return absl::InvalidArgumentError(absl::StrCat("token id ", ids[i], " at index ", i, of,
+                                                   " is outside 0 to ", vocabulary - 1));
   }
   return absl::OkStatus();
 }

@@ -1,8 +1,7 @@
 #include "gemma_like/grammar/call_rules.h"
 
-#include <algorithm>
 #include <cstddef>
-#include <iterator>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -16,11 +15,12 @@ namespace {
 constexpr absl::string_view kSyntaxes[] = {"json", "tagged", "named_json"};
 constexpr absl::string_view kOtherwise[] = {"nothing", "text", "schema"};
 
+// Throws nlohmann's exceptions, also for a name that is none of `names`.
 template <class Enum, size_t kNames>
 Enum EnumOf(const Json& name, const absl::string_view (&names)[kNames]) {
-  const auto at = std::find(std::begin(names), std::end(names), name.get<std::string>());
-  if (at == std::end(names)) name.get<bool>();  // throws
-  return static_cast<Enum>(at - std::begin(names));
+  Json values;
+  for (size_t i = 0; i < kNames; ++i) values[std::string(names[i])] = i;
+  return static_cast<Enum>(values.at(name.get<std::string>()).get<size_t>());
 }
 
 // Throws nlohmann's exceptions.

@@ -11,6 +11,7 @@
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "base/steady_time.h"
+#include "base/token_ids.h"
 #include "cache/cache_bytes.h"
 #include "cache/cache_options.h"
 #include "gemma_like/generation/generation.h"
@@ -104,13 +105,7 @@ absl::Status Batcher::Check(const AnswerRequest& request) const {
                                               context_));
   }
   INLAY_RETURN_IF_ERROR(CheckScoring(request.options, request.prompt.size()));
-  const size_t vocab_size = engine_.info().vocab_size;
-  for (const int32_t token : request.prompt) {
-    if (token >= 0 && static_cast<size_t>(token) < vocab_size) continue;
-    return absl::InvalidArgumentError(absl::StrCat("the prompt has the token ", token,
-                                                   ", outside of the vocabulary of ", vocab_size));
-  }
-  return absl::OkStatus();
+  return CheckIds(request.prompt, engine_.info().vocab_size, " of the prompt");
 }
 
 bool Batcher::Fetch(const Ticket& ticket, std::function<void(FetchedPrefix)> done) const {

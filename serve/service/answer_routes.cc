@@ -101,10 +101,10 @@ absl::StatusOr<AnswerRequest> AnswerRoutes::MakeRequest(const Call& call,
   options.sampling =
       ResolveSampling(model_.engine->info().sampling, call.sampling, ShortSeed(drawn));
   for (const auto& [token, bias] : options.sampling.logit_bias) {
-    if (static_cast<size_t>(token) < model_.engine->info().vocab_size) continue;
-    return absl::InvalidArgumentError(absl::StrCat("logit_bias names the token ", token,
-                                                   ", outside of the vocabulary of ",
-                                                   model_.engine->info().vocab_size));
+    const size_t vocab_size = model_.engine->info().vocab_size;
+    if (static_cast<size_t>(token) < vocab_size) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("logit_bias: token id ", token, " is outside 0 to ", vocab_size - 1));
   }
   options.max_tokens = call.max_tokens.value_or(std::numeric_limits<size_t>::max());
   options.stop_texts = call.stop_texts;

@@ -11,6 +11,7 @@
 #include "base/format.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
+#include "base/token_ids.h"
 #include "base/xxh64.h"
 #include "io/json/parse_json.h"
 #include "serve/api/reply_parts.h"
@@ -280,12 +281,8 @@ absl::Status SessionRoutes::CheckTokens(const Session& session) const {
                                                 " tokens, more than the context's ",
                                                 host_.scheduler.context()));
     }
-    for (const int32_t token : turn.tokens) {
-      if (static_cast<size_t>(token) < host_.tokenizer.size()) continue;
-      return absl::InvalidArgumentError(absl::StrCat("the session has the token ", token,
-                                                     ", outside of the vocabulary of ",
-                                                     host_.tokenizer.size()));
-    }
+    INLAY_RETURN_IF_ERROR(
+        CheckIds(turn.tokens, host_.tokenizer.size(), " of a turn of the session"));
   }
   return absl::OkStatus();
 }

@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "base/status_macros.h"
 #include "base/steady_time.h"
+#include "base/token_ids.h"
 #include "gemma_like/embed.h"
 #include "serve/api/embeddings.h"
 #include "serve/api/token_requests.h"
@@ -33,11 +34,8 @@ void ReplyTokens(const Tokenizer& tokenizer, const Visit& visit) {
 void ReplyText(const Tokenizer& tokenizer, const Visit& visit) {
   const absl::StatusOr<DetokenizeRequest> request = ParseDetokenize(visit.request.body);
   if (!request.ok()) return visit.Fail(request.status());
-  for (const int32_t token : request->tokens) {
-    if (static_cast<size_t>(token) < tokenizer.size()) continue;
-    return visit.Fail(absl::InvalidArgumentError(absl::StrCat(
-        "tokens names the token ", token, ", outside of the vocabulary of ", tokenizer.size())));
-  }
+  if (const auto status = CheckIds(request->tokens, tokenizer.size(), " of tokens"); !status.ok())
+    return visit.Fail(status);
   visit.SendText(DetokenizeBody(tokenizer.Decode(request->tokens)));
 }
 

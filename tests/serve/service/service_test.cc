@@ -61,7 +61,8 @@ TEST(ServiceTest, WithoutChatsCompletionsAreAnswered) {
   EXPECT_THAT(ask("GET", "/v1/completions", nullptr)->body(), HasSubstr("takes POST, not GET"));
   const auto outside = ask("POST", "/detokenize", {{"tokens", {5, 1024}}});
   EXPECT_EQ(outside->status(), 400);
-  EXPECT_THAT(outside->body(), HasSubstr("token 1024, outside of the vocabulary of 1024"));
+  EXPECT_THAT(outside->body(),
+              HasSubstr("token id 1024 at index 0 of tokens is outside 0 to 1023"));
 }
 
 // A fingerprint promises the same bytes for the same request: what makes other tokens of it, or

@@ -500,7 +500,7 @@ TEST_F(SessionRoutesTest, SavesAndLoads) {
   EXPECT_EQ(Tokens("other"), Tokens("talk"));
   json bad = document;
   bad["turns"][0]["tokens"][0] = 1'000'000;
-  ExpectError("POST", "/bad/load", bad.dump(), 400, "outside of the vocabulary");
+  ExpectError("POST", "/bad/load", bad.dump(), 400, "of a turn of the session is outside 0 to ");
   bad = document;
   bad["turns"][0]["tokens"] = std::vector<int>(600, 1);
   ExpectError("POST", "/bad/load", bad.dump(), 400, "more than the context's");
