@@ -66,12 +66,16 @@ void ChunkLogBase::Commit(size_t length) {
 void ChunkLogBase::Abort(size_t) { pending_ = Slots(); }
 
 void ChunkLogBase::Truncate(size_t length) {
-  assert(length >= RewindFloor());
+  assert(length == 0 || length >= RewindFloor());
   const size_t chunk = length / kStateChunk;
   if (chunk == chunk_) return;
-  assert(has_previous_ && chunk + 1 == chunk_);
-  kept_.states[chunk_ % kKept] = BlockRef();
-  kept_.logs[chunk_ % kKept] = BlockRef();
+  if (length == 0) {
+    kept_ = Slots();
+  } else {
+    assert(has_previous_ && chunk + 1 == chunk_);
+    kept_.states[chunk_ % kKept] = BlockRef();
+    kept_.logs[chunk_ % kKept] = BlockRef();
+  }
   chunk_ = chunk;
   has_previous_ = false;
 }

@@ -41,7 +41,9 @@ class InputWindow {
   absl::Status Prepare(BlockPool& pool, size_t length, size_t count);
   void Commit(size_t length);
   void Abort(size_t length);
-  void Truncate(size_t) {}
+  void Truncate(size_t length) {
+    if (length == 0) first_row_ = high_water_ = 0;
+  }
   void Trim(BlockPool& pool, size_t length, size_t rewind);
   size_t RewindFloor() const;
   absl::Status Save(SectionWriter& writer, size_t length, size_t rewind) const;

@@ -53,6 +53,7 @@ absl::StatusOr<BlockRef> KvBlocks::Renew(BlockPool& pool, size_t block) {
 }
 
 void KvBlocks::Truncate(size_t length) {
+  if (length == 0) high_water_ = kept_from_ = 0;
   if (window_ != 0) return;  // a ring keeps its blocks: its size is constant
   const size_t used = (length + kKvBlockRows - 1) / kKvBlockRows;
   if (used < blocks_.size()) {

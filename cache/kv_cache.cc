@@ -78,15 +78,16 @@ absl::Status KVCache::Rewind(size_t position) {
                                               ": the conversation has ", length(), " tokens"));
   }
   if (position == length()) return absl::OkStatus();
-  if (position < RewindFloor()) {
+  if (!CanRewindTo(position)) {
     return absl::OutOfRangeError(absl::StrCat("cannot rewind to position ", position, ": with ",
                                               length(), " tokens, the lowest position possible is ",
-                                              RewindFloor()));
+                                              RewindFloor(), ", or 0"));
   }
   // The next append drops the tokens, which takes memory where a fork shares them.
   if (follower_ != nullptr) INLAY_RETURN_IF_ERROR(follower_->Rewound(*this, position));
   TruncateLayers(position);
   length_ = position;
+  floor_ = std::min(floor_, position);
   return absl::OkStatus();
 }
 

@@ -74,12 +74,15 @@ class KVCache {
   KvType kv_type() const { return traits_.kv_type; }
 
   // Drops the tokens from `position` on. Exact: tokens appended later give the same bits as if the
-  // dropped ones had never been there. OutOfRange, without any change, when `position` is not in
-  // [RewindFloor(), length()]; FailedPrecondition when a transaction is open; ResourceExhausted
-  // without the memory to tell the other ranks of a shared model.
+  // dropped ones had never been there. OutOfRange, without any change, when `position` is greater
+  // than length() or CanRewindTo() is false; FailedPrecondition when a transaction is open;
+  // ResourceExhausted without the memory to tell the other ranks of a shared model.
   absl::Status Rewind(size_t position);
 
-  // The lowest position that Rewind accepts now.
+  // An empty conversation needs nothing of the past, so position 0 is always possible.
+  bool CanRewindTo(size_t position) const { return position == 0 || position >= RewindFloor(); }
+
+  // The lowest position but 0 that Rewind accepts now; 0 if all are possible.
   size_t RewindFloor() const { return std::max(floor_, LayersRewindFloor()); }
 
   // Makes RewindFloor() at least this, which must not be more than length(): where several caches

@@ -26,11 +26,12 @@ using BlockVisitor = absl::FunctionRef<void(const void* block, size_t bytes)>;
 //   Commit(length)     publishes what was written since Prepare: the sequence now has this length.
 //   Abort(length)      discards it: the sequence still has this length. Also called after a
 //       Prepare that failed, or without one.
-//   Truncate(length)   rewinds to a length that is not below RewindFloor().
+//   Truncate(length)   rewinds to a length that is not below RewindFloor(), or to 0.
 //   Trim(pool, length, rewind)  gives back what only a rewind by more than `rewind` tokens needs,
 //       which may raise RewindFloor(). Memory for a smaller copy may be lacking: the floor is the
 //       same then, so that the ranks of a model agree on it.
-//   RewindFloor()      the lowest length that can be rewound to exactly: tokens appended after it
+//   RewindFloor()      the lowest length but 0 that can be rewound to exactly: tokens appended
+//   after it
 //       give the same bits as if the dropped ones had never been there.
 //   Save(writer, length, rewind)        writes the rows that tokens from length - rewind on need,
 //       as far as they are kept.

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -22,13 +20,10 @@ constexpr size_t kLogitRows = 64;
 // Evaluates one chunk after another in one cache.
 class ChunkScorer {
  public:
-  // `empty` is a fork of the empty cache.
-  ChunkScorer(Engine& engine, KVCache& cache, std::unique_ptr<KVCache> empty, size_t chunk,
-              const CancelCheck& cancel)
+  ChunkScorer(Engine& engine, KVCache& cache, size_t chunk, const CancelCheck& cancel)
       : engine_(engine),
         cache_(cache),
         cancel_(cancel),
-        empty_(std::move(empty)),
         unscored_(chunk / 2),
         nll_(chunk - 1 - unscored_),
         logits_(std::min(kLogitRows, nll_.size()) * engine.info().vocab_size) {}
@@ -58,12 +53,8 @@ class ChunkScorer {
     return absl::OkStatus();
   }
 
-  // Returns to the start of the chunk: with a snapshot if it is too far back for Rewind.
-  absl::Status GoToStart() {
-    if (cache_.RewindFloor() == 0) return cache_.Rewind(0);
-    INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<KVCache> empty, empty_->Fork());
-    return cache_.Restore(std::move(*empty));
-  }
+  // Returns to the start of the chunk.
+  absl::Status GoToStart() { return cache_.Rewind(0); }
 
   absl::Status GoBackByRewind() { return cache_.Rewind(cache_.RewindFloor()); }
 
@@ -71,7 +62,6 @@ class ChunkScorer {
   Engine& engine_;
   KVCache& cache_;
   const CancelCheck& cancel_;
-  std::unique_ptr<KVCache> empty_;
   size_t unscored_;
   std::vector<double> nll_;
   std::vector<float> logits_;
@@ -107,8 +97,7 @@ absl::StatusOr<LikelihoodSum> Perplexity(
   }
   // Forward sees all of them but the last of each chunk, which is only looked up in the logits.
   INLAY_RETURN_IF_ERROR(CheckIds(tokens, engine.info().vocab_size));
-  INLAY_ASSIGN_OR_RETURN(std::unique_ptr<KVCache> empty, cache.Fork());
-  ChunkScorer scorer(engine, cache, std::move(empty), options.chunk, cancel);
+  ChunkScorer scorer(engine, cache, options.chunk, cancel);
   LikelihoodSum sum;
   for (; tokens.size() >= options.chunk; tokens.remove_prefix(options.chunk)) {
     const auto begin = tokens.begin();

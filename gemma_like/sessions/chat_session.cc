@@ -193,7 +193,7 @@ absl::Status ChatSession::Rewind(size_t count, const CancelCheck& cancel,
 
 absl::Status ChatSession::GoBack(size_t position, const CancelCheck& cancel,
                                  const Progress& progress) {
-  if (position >= cache_->RewindFloor()) return cache_->Rewind(position);
+  if (cache_->CanRewindTo(position)) return cache_->Rewind(position);
   INLAY_ASSIGN_OR_RETURN(cache_, Beginning(position, cancel, progress));
   return absl::OkStatus();
 }
@@ -230,7 +230,7 @@ absl::StatusOr<std::vector<ChosenToken>> ChatSession::LastChances(size_t top,
     const absl::Span<const int32_t> tokens =
         cache_->tokens().first(cache_->length() - turns_.back().encoded);
     std::unique_ptr<KVCache> cache;
-    if (begin - 1 >= cache_->RewindFloor()) {
+    if (cache_->CanRewindTo(begin - 1)) {
       INLAY_ASSIGN_OR_RETURN(cache, cache_->Fork());
       INLAY_RETURN_IF_ERROR(cache->Rewind(begin - 1));
     } else {

@@ -55,6 +55,7 @@ struct WindowSequence {
   void Rewind(size_t length) {
     window.Truncate(length);
     values.resize(length);
+    if (length == 0) floor = greatest = 0;
   }
 
   // The lowest position that has to be rewound to.
@@ -93,6 +94,7 @@ TEST(InputWindowTest, RandomProgramsReadWhatWasWritten) {
           break;
         case 1: {
           const size_t floor = s.window.RewindFloor();
+          if (random() % 8 == 0) s.Rewind(0);
           if (floor <= s.values.size()) s.Rewind(floor + random() % (s.values.size() - floor + 1));
           break;
         }

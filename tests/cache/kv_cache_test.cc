@@ -157,6 +157,14 @@ TEST(KVCacheTest, AFloorThatIsRaisedIsThatOfForksAndSnapshots) {
   ASSERT_TRUE(moved.Load({}, source).ok());
   EXPECT_LT(moved.RewindFloor(), 60u);
   EXPECT_TRUE(moved.Rewind(59).ok());
+
+  // An empty conversation needs nothing of the past.
+  ASSERT_TRUE(AppendTokens(moved, 10).ok());
+  moved.RaiseRewindFloor(60);
+  EXPECT_FALSE(moved.CanRewindTo(1));
+  ASSERT_TRUE(moved.Rewind(0).ok());
+  EXPECT_EQ(moved.length(), 0u);
+  EXPECT_EQ(moved.RewindFloor(), 0u);
 }
 
 TEST(KVCacheTest, WhatWasMovedFromIsEmptyAndRefusesUse) {

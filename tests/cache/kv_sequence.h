@@ -110,6 +110,7 @@ struct KvSequence {
   void Rewind(size_t length) {
     blocks.Truncate(length);
     values.resize(length);
+    if (length == 0) floor = greatest = 0;
   }
 
   // The lowest position that has to be rewound to.

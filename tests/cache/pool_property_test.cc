@@ -84,7 +84,10 @@ class PoolPropertyTest : public ::testing::Test {
           const size_t floor = cache.RewindFloor();
           // The guaranteed depth, whatever has happened before.
           ASSERT_LE(floor, conversation.HighestFloor());
-          ASSERT_TRUE(cache.Rewind(floor + random() % (cache.length() - floor + 1)).ok());
+          const size_t position =
+              random() % 8 == 0 ? 0 : floor + random() % (cache.length() - floor + 1);
+          ASSERT_TRUE(cache.Rewind(position).ok());
+          if (position == 0) conversation.greatest = conversation.floor = 0;
           ++rewinds;
           break;
         }

@@ -77,7 +77,7 @@ void RandomProgramTest::Rewind(Program& p, Conversation& c) {
   const size_t length = c.cache->length();
   const size_t back =
       p.Below(3) == 0 ? p.Below(length + 1) : p.Below(std::min<size_t>(length + 1, 40));
-  const bool possible = length - back >= c.cache->RewindFloor();
+  const bool possible = back == length || length - back >= c.cache->RewindFloor();
   ASSERT_EQ(c.cache->Rewind(length - back).ok(), possible);
   ASSERT_EQ(c.cache->length(), possible ? length - back : length);
   ++(possible ? p.counts.rewinds : p.counts.refusals);
