@@ -25,7 +25,7 @@ namespace {
 
 // Four accumulators hide the latency of the multiply-add; the remaining vectors, the
 // last one padded with zeros, are added to the first of them.
-HWY_INLINE float SumOfSquares(const float* x, size_t n) {
+HWY_INLINE float FloatSumOfSquares(const float* x, size_t n) {
   const hn::ScalableTag<float> df;
   const size_t lanes = hn::Lanes(df);
   auto s0 = hn::Zero(df), s1 = s0, s2 = s0, s3 = s0;
@@ -47,11 +47,21 @@ HWY_INLINE float SumOfSquares(const float* x, size_t n) {
   return hn::ReduceSum(df, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3)));
 }
 
+// Squares of more than 1.8e19 overflow in float: such a row, whose norm would be all zeros, is
+// added again in double.
+HWY_INLINE double SumOfSquares(const float* x, size_t n) {
+  const float in_float = FloatSumOfSquares(x, n);
+  if (!std::isinf(in_float)) return in_float;
+  double sum = 0;
+  for (size_t i = 0; i < n; ++i) sum += double{x[i]} * double{x[i]};
+  return sum;
+}
+
 HWY_INLINE void NormalizeRow(const float* x, const float* weight, float epsilon, size_t n,
                              float* y) {
   const hn::ScalableTag<float> df;
   const size_t lanes = hn::Lanes(df);
-  const double mean = static_cast<double>(SumOfSquares(x, n)) / static_cast<double>(n);
+  const double mean = SumOfSquares(x, n) / static_cast<double>(n);
   const auto factor = hn::Set(df, static_cast<float>(1.0 / std::sqrt(mean + epsilon)));
   size_t i = 0;
   for (; i + lanes <= n; i += lanes) {

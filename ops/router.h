@@ -8,7 +8,7 @@ namespace inlay {
 
 // Replaces the n logits of one row's router by each expert's weight: the softmax over the k largest
 // logits (the lower index first among equals), and 0 for the others (Shazeer et al. 2017, eq. 3 to
-// 5). 1 <= k <= n. A NaN logit is never among the largest unless too few others are left.
+// 5). 1 <= k <= n. If a logit is NaN, so are the k weights.
 void KeepTopSoftmax(size_t k, float* logits, size_t n);
 
 // n experts in `count` groups of n / count neighbours, of which a token may use `used`: those whose
@@ -25,7 +25,8 @@ struct ExpertGroups {
 // section 2.2): the experts with the k largest scores, logistic(logit) + bias, have the weight
 // logistic(logit) divided by the sum of the chosen ones' logistics, which counts as at least 2^-14,
 // times `scale`. bias is [n]. The groups that a token uses must have at least k experts, and one of
-// another group is not chosen unless too few of their scores are numbers.
+// another group is not chosen unless too few of their scores are numbers. If a score is NaN, so are
+// the k weights.
 void KeepTopBiasedLogistic(size_t k, const float* bias, float* logits, size_t n,
                            ExpertGroups groups = {}, float scale = 1);
 

@@ -27,7 +27,7 @@ void NormRow(const float* x, const float* weight, float epsilon, size_t n, float
 void L2NormRow(const float* x, float epsilon, float scale, size_t n, float* y) {
   const hn::ScalableTag<float> df;
   const size_t lanes = hn::Lanes(df);
-  const double length = std::sqrt(static_cast<double>(SumOfSquares(x, n)));
+  const double length = std::sqrt(SumOfSquares(x, n));
   const auto factor =
       hn::Set(df, static_cast<float>(double{scale} / std::max(length, double{epsilon})));
   size_t i = 0;

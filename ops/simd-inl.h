@@ -157,12 +157,12 @@ HWY_INLINE V Softplus(DF df, V x) {
   return hn::Add(positive, hn::Log1p(df, hn::Exp(df, hn::Neg(hn::Abs(x)))));
 }
 
-// cap * tanh(x / cap).
+// cap * tanh(x / cap). NaN stays NaN.
 template <class DF, class V = hn::Vec<DF>>
 HWY_INLINE V SoftCapOf(DF df, V x, float cap) {
   // tanh is 1 in float from 9.01 on; the clamp keeps hn::Tanh's exponential finite.
   const V ratio = hn::Clamp(hn::Div(x, hn::Set(df, cap)), hn::Set(df, -15.0f), hn::Set(df, 15.0f));
-  return hn::Mul(hn::Set(df, cap), hn::Tanh(df, ratio));
+  return hn::IfThenElse(hn::IsNaN(x), x, hn::Mul(hn::Set(df, cap), hn::Tanh(df, ratio)));
 }
 
 }  // namespace

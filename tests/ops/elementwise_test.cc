@@ -169,9 +169,13 @@ TEST_P(ElementwiseTest, InPlaceOnEitherInput) {
 TEST_P(ElementwiseTest, NanStaysNan) {
   const Array x = RandomArray(1, 20, 1), up = RandomArray(1, 20, 2), y(1, 20);
   for (size_t i : {3, 19}) x.data()[i] = NAN;
-  for (int op = 0; op < 2; ++op) {
+  for (int op = 0; op < 3; ++op) {
     if (op == 0) GeluTanhGate(x, up, y);
     if (op == 1) SiluGate(x, up, y);
+    if (op == 2) {
+      std::copy_n(x.data(), 20, y.data());
+      SoftCap(30, y);
+    }
     for (size_t i = 0; i < 20; ++i) {
       EXPECT_EQ(std::isnan(y.data()[i]), i == 3 || i == 19) << op << ", " << i;
     }

@@ -42,6 +42,22 @@ TEST_P(NormTest, LongRowsAndSmallValuesWhereEpsilonCounts) {
   EXPECT_LE(Nmse(y, Reference(x, weight, 1e-6f)), 1e-13);
 }
 
+// The square of 1e25 is no float.
+TEST_P(NormTest, SquaresThatOverflow) {
+  for (const size_t cols : {1, 20, 77}) {
+    const Array x = RandomArray(2, cols, 5, 1e25f), y(2, cols);
+    const Array weight = RandomArray(1, cols, 6);
+    RmsNorm(x, weight.data(), 1e-6f, y);
+    EXPECT_LE(Nmse(y, Reference(x, weight, 1e-6f)), 1e-13) << cols;
+    L2Norm(x, 1e-6f, 1, y);
+    for (size_t r = 0; r < 2; ++r) {
+      double sum = 0;
+      for (size_t c = 0; c < cols; ++c) sum += double{y.At(r, c)} * y.At(r, c);
+      EXPECT_NEAR(sum, 1, 1e-5) << cols;
+    }
+  }
+}
+
 TEST_P(NormTest, InPlaceAndRowByRowGiveTheSameBits) {
   const Array x = RandomArray(5, 77, 9), weight = RandomArray(1, 77, 10), y(5, 77), z(5, 77);
   RmsNorm(x, weight.data(), 1e-6f, y);

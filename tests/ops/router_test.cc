@@ -127,7 +127,7 @@ TEST(RouterTest, OnlyTheBestGroupsAreChosenFrom) {
   EXPECT_GT(others, 50u);
 }
 
-TEST(RouterTest, EqualGroupsGoToTheLowerIndexAndNanToTheLast) {
+TEST(RouterTest, EqualGroupsGoToTheLowerIndex) {
   const float bias[] = {0, 0, 0, 0, 0, 0, 0, 0};
   std::vector<float> equal = {0, 1, 1, 0, 2, -9, 1, 1};
   KeepTopBiasedLogistic(2, bias, equal.data(), 8, {.count = 4, .used = 1});
@@ -136,15 +136,38 @@ TEST(RouterTest, EqualGroupsGoToTheLowerIndexAndNanToTheLast) {
   equal = {-1, -1, 1, 0, 0, 1, 1, 0};
   KeepTopBiasedLogistic(1, bias, equal.data(), 8, {.count = 4, .used = 1});
   EXPECT_EQ(equal, (std::vector<float>{0, 0, 1, 0, 0, 0, 0, 0}));
-  // A group with a NaN has no sum, and a score that is NaN is the smallest.
+}
+
+// A router or a bias that is damaged must not be routed around: the answer would be wrong without
+// an error.
+TEST(RouterTest, OneNanMakesAllWeightsNan) {
   const float nan = std::nanf("");
-  std::vector<float> damaged = {9, nan, 1, 0, nan, nan, -1, -2};
-  KeepTopBiasedLogistic(3, bias, damaged.data(), 8, {.count = 4, .used = 2});
-  for (size_t i = 0; i < 8; ++i) EXPECT_EQ(damaged[i] != 0, i == 2 || i == 3 || i == 6) << i;
+  const auto expect_nan = [](const std::vector<float>& weights, std::ptrdiff_t k) {
+    EXPECT_EQ(std::count_if(weights.begin(), weights.end(), [](float w) { return std::isnan(w); }),
+              k);
+    EXPECT_EQ(std::count(weights.begin(), weights.end(), 0.0f),
+              static_cast<std::ptrdiff_t>(weights.size()) - k);
+  };
+  for (size_t at = 0; at < 8; ++at) {
+    std::vector<float> logits = {9, 4, 1, 0, -5, 2, -1, -2};
+    logits[at] = nan;
+    std::vector<float> softmax = logits, logistic = logits, grouped = logits;
+    KeepTopSoftmax(2, softmax.data(), 8);
+    expect_nan(softmax, 2);
+    const std::vector<float> bias(8);
+    KeepTopBiasedLogistic(2, bias.data(), logistic.data(), 8);
+    expect_nan(logistic, 2);
+    KeepTopBiasedLogistic(3, bias.data(), grouped.data(), 8, {.count = 4, .used = 2});
+    expect_nan(grouped, 3);
+    std::vector<float> damaged(8), biased = {9, 4, 1, 0, -5, 2, -1, -2};
+    damaged[at] = nan;
+    KeepTopBiasedLogistic(2, damaged.data(), biased.data(), 8);
+    expect_nan(biased, 2);
+  }
   // Always k, whatever the scores are.
-  for (float& v : damaged) v = nan;
-  KeepTopBiasedLogistic(3, bias, damaged.data(), 8, {.count = 4, .used = 2});
-  EXPECT_EQ(std::count(damaged.begin(), damaged.end(), 0.0f), 5);
+  std::vector<float> all(8, nan);
+  KeepTopBiasedLogistic(3, all.data(), all.data(), 8, {.count = 4, .used = 2});
+  expect_nan(all, 3);
 }
 
 TEST(RouterTest, EqualScoresGoToTheLowerIndexAndTinyOnesAreNotBlownUp) {
@@ -158,14 +181,6 @@ TEST(RouterTest, EqualScoresGoToTheLowerIndexAndTinyOnesAreNotBlownUp) {
   EXPECT_NEAR(tiny[0], 2.0611536e-9 * 16384, 1e-9);
   EXPECT_EQ(tiny[1], 0.0f);
   EXPECT_EQ(tiny[2], 0.0f);
-}
-
-TEST(RouterTest, NanIsNotChosenWhileThereAreOthers) {
-  std::vector<float> logits = {std::nanf(""), -5.0f, std::nanf(""), 3.0f};
-  KeepTopSoftmax(2, logits.data(), logits.size());
-  EXPECT_EQ(logits[0], 0.0f);
-  EXPECT_EQ(logits[2], 0.0f);
-  EXPECT_NEAR(logits[1] + logits[3], 1.0f, 1e-6);
 }
 
 TEST(RouterTest, LargeLogitsDoNotOverflow) {
