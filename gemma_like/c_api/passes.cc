@@ -18,6 +18,7 @@
 #include "gemma_like/generation/prompt_steps.h"
 #include "gemma_like/inlay_c.h"
 #include "gemma_like/perplexity.h"
+#include "ops/cpu/float_environment.h"
 #include "ops/softmax.h"
 
 namespace inlay::c_api {
@@ -190,6 +191,7 @@ inlay_status inlay_log_probabilities(const inlay_model* model, const float* logi
     INLAY_RETURN_IF_ERROR(CheckArray("logits", logits, count));
     INLAY_RETURN_IF_ERROR(CheckArray("tokens", tokens, count));
     INLAY_RETURN_IF_ERROR(CheckArray("result", result, count));
+    const inlay::FloatEnvironment environment;
     return inlay::c_api::LogProbabilities(inlay_vocabulary_size(model), logits, {tokens, count},
                                           result);
   });
@@ -200,6 +202,7 @@ inlay_status inlay_perplexity(const inlay_model* model, const int32_t* tokens, s
   return Call([&]() -> absl::Status {
     INLAY_RETURN_IF_ERROR(CheckNotNull({{"model", model}}));
     INLAY_RETURN_IF_ERROR(CheckArray("tokens", tokens, count));
+    const inlay::FloatEnvironment environment;
     INLAY_ASSIGN_OR_RETURN(const inlay::LikelihoodSum sum,
                            inlay::c_api::Score(model->shared, {tokens, count}, chunk, row_type));
     return inlay::c_api::Fill("inlay_likelihood",

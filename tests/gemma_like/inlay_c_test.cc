@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cfenv>
 #include <cmath>
 #include <cstddef>
 #include <cstdio>
@@ -98,10 +99,6 @@ TEST_F(InlayCTest, ForksRewindsSavesAndLoads) {
   EXPECT_EQ(inlay_cache_length(fork), 15u);
   inlay_free_cache(fork);
 }
-
-// The grammars of a model stay as long as its last conversation.
-
-// A caller who was compiled with fewer fields.
 
 TEST_F(InlayCTest, OlderStructsHaveTheDefaultsOfWhatTheyLack) {
   const std::string expected = Answer(cache_);
@@ -233,8 +230,6 @@ TEST_F(InlayCTest, ErrorsAreCodesAndSentences) {
   inlay_free_model(nullptr);
   inlay_free_cache(nullptr);
 }
-
-// The sentence of the last error must have this in it.
 
 TEST_F(InlayCTest, TellsWhatAModelIs) {
   const LoadedModel model = LoadBard();
@@ -375,10 +370,6 @@ TEST_F(InlayCTest, TellsTokensAndSharedBytesOfConversations) {
   EXPECT_EQ(bytes({}), 0u);
 }
 
-// What is generated in pieces is what is generated at once.
-
-// An answer by hand, with every sampling option.
-
 TEST_F(InlayCTest, MeasuresLikelihoods) {
   const LoadedModel model = LoadBard();
   std::vector<int32_t> tokens;
@@ -412,6 +403,23 @@ TEST_F(InlayCTest, MeasuresLikelihoods) {
     double sum = 0;
     for (size_t j = 0; j < vocab; ++j) sum += std::exp(double{logits[i * vocab + j]});
     EXPECT_NEAR(found[i], logits[i * vocab + prompt_[2 + i]] - std::log(sum), 1e-9);
+  }
+  // However the program rounds.
+  for (const int mode : {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO}) {
+    double again[2];
+    inlay_likelihood same = {};
+    same.size = sizeof(same);
+    std::fesetround(mode);
+    const int status = inlay_log_probabilities(model_, logits.data(), &prompt_[2], 2, again);
+    const int of_text =
+        inlay_perplexity(model_, tokens.data(), tokens.size(), 32, INLAY_ROWS_F16, &same);
+    std::fesetround(FE_TONEAREST);
+    ASSERT_EQ(status, INLAY_OK);
+    ASSERT_EQ(of_text, INLAY_OK);
+    EXPECT_EQ(again[0], found[0]);
+    EXPECT_EQ(again[1], found[1]);
+    EXPECT_EQ(same.mean_nll, likelihood.mean_nll);
+    EXPECT_EQ(same.perplexity_error, likelihood.perplexity_error);
   }
   logits[vocab + 3] = NAN;
   EXPECT_ERROR(inlay_log_probabilities(model_, logits.data(), &prompt_[2], 2, found),
@@ -464,7 +472,6 @@ TEST_F(InlayCTest, EmbedsTexts) {
 }
 
 // Counts, and asks for an end from the `end`-th time on.
-
 struct Poll {
   int asked = 0;
   int end = 1;
