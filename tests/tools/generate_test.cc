@@ -102,6 +102,9 @@ TEST(Generate, TakesSamplingFlags) {
   EXPECT_EQ(greedy, Text({"--min-p", "1"}));
   EXPECT_NE(greedy, Text({"--temp", "0", "--repeat-penalty", "2"}));
   EXPECT_EQ(greedy, Text({"--temp", "0", "--repeat-penalty", "2", "--repeat-last-n", "0"}));
+  EXPECT_EQ(Text({"--temp", "0", "--repeat-penalty", "2", "--repeat-last-n", "-1"}),
+            Text({"--temp", "0", "--repeat-penalty", "2", "--repeat-last-n", "9999"}));
+  EXPECT_EQ(Text({"--seed", "3", "--top-k", "-1"}), Text({"--seed", "3", "--top-k", "0"}));
 }
 
 TEST(Generate, StopsAtAText) {
@@ -435,6 +438,10 @@ TEST(Generate, RefusesWhatIsNoShape) {
   refused({"--regex", "a("}, 1, "'a('");
   refused({"--schema", "@no/such/file"}, 1, "'no/such/file'");
   refused({"--grammar", "@no/such/file"}, 1, "'no/such/file'");
+  const std::string file = ScratchPath("shape"), hint = absl::StrCat("write @", file, " to read");
+  WriteFile(file, "{}");
+  refused({"--schema", file}, 2, hint.c_str());
+  refused({"--grammar", file}, 2, hint.c_str());
   refused({"--schema", "{}", "--regex", "a"}, 2, "--schema excludes --regex");
   refused({"--schema", "{}", "--grammar", "root ::= \"a\""}, 2, "--schema excludes --grammar");
   refused({"--grammar", "root ::= \"a\"", "--regex", "a"}, 2, "--grammar excludes --regex");

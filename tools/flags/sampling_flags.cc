@@ -8,6 +8,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/printable.h"
 #include "tools/flags/validators.h"
 
@@ -25,6 +26,16 @@ std::string SamplingSeedFault(const std::string& value) {
   if (value == kNewSeed || absl::SimpleAtoi(value, &seed)) return "";
   return absl::StrCat(QuoteForMessage(value), " is not a whole number from 0 to ",
                       std::numeric_limits<uint64_t>::max(), ", nor -1 for a new seed");
+}
+
+// llama.cpp's programs take -1 for all there are.
+CLI::Validator MinusOneIs(const std::string& all) {
+  return CLI::Validator(
+      [all](std::string& value) {
+        if (value == "-1") value = all;
+        return std::string();
+      },
+      "");
 }
 
 void Add(CLI::App& command, const std::string& group, const std::string& new_seed,
@@ -45,7 +56,8 @@ void Add(CLI::App& command, const std::string& group, const std::string& new_see
       ->check(SamplingSeedFault);
   add("--temp", flags.temperature, "temperature; 0: always the most likely token")
       ->check(Between(0, 100));
-  add("--top-k", flags.top_k, "choose among the k most likely tokens; 0: all")
+  add("--top-k", flags.top_k, "choose among the k most likely tokens; 0 or -1: all")
+      ->transform(MinusOneIs("0"))
       ->check(Between(0, kMostInt));
   add("--top-p", flags.top_p, "of these, the most likely whose probabilities add up to this")
       ->check(Above(0, 1));
@@ -53,7 +65,8 @@ void Add(CLI::App& command, const std::string& group, const std::string& new_see
       ->check(Between(0, 1));
   add("--repeat-penalty", flags.repeat_penalty, "make recent tokens less likely; 1: off")
       ->check(Between(0.01, 100));
-  add("--repeat-last-n", flags.repeat_last_n, "how many last tokens count as recent")
+  add("--repeat-last-n", flags.repeat_last_n, "how many last tokens count as recent; -1: all")
+      ->transform(MinusOneIs(absl::StrFormat("%.0f", kMostInt)))
       ->check(Between(0, kMostInt));
   add("--presence-penalty", flags.presence_penalty,
       "subtract this from the logit of each token that is in the answer (default: 0)")
