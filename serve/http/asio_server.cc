@@ -21,6 +21,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
@@ -58,6 +59,7 @@ class AsioServer final : public HttpServer, public ConnectionOwner {
  private:
   void Run() noexcept;
   void OnAccept(HttpSocket socket);
+  bool EndLongestIdle();
   void TurnAway(HttpSocket socket);
   void StopAccepting();
 
@@ -135,7 +137,8 @@ void AsioServer::Remove(HttpConnection* connection) noexcept {
 }
 
 void AsioServer::OnAccept(HttpSocket socket) {
-  if (connections() >= options_.most_connections) return TurnAway(std::move(socket));
+  if (connections() >= options_.most_connections && !EndLongestIdle())
+    return TurnAway(std::move(socket));
   const auto connection = std::make_shared<HttpConnection>(std::move(socket), this);
   {
     // Under the lock, so that a Drain that does not see the connection is seen here.
@@ -146,14 +149,33 @@ void AsioServer::OnAccept(HttpSocket socket) {
   connection->Start();
 }
 
+// Ends the connection that has waited longest for its next request, as a server may at any time:
+// clients that keep connections without using them must not keep others out. False where no
+// connection is idle, or its next request has just come.
+bool AsioServer::EndLongestIdle() {
+  std::shared_ptr<HttpConnection> longest;
+  {
+    const std::lock_guard lock(mutex_);
+    int64_t since = HttpConnection::kNotIdle;
+    for (const auto& [key, connection] : connections_) {
+      const int64_t its_since = connection->idle_since();
+      if (its_since >= since) continue;
+      since = its_since;
+      longest = connection;
+    }
+  }
+  return longest != nullptr && longest->EndIfIdle();
+}
+
 // Sends an error without waiting and closes.
 void AsioServer::TurnAway(HttpSocket socket) {
   constexpr int kStatus = 503;
   ReplyForm form;
   form.keep_alive = false;
   form.id = "too-many-connections";
-  const std::string body =
-      ErrorReplyBody(options_, "", kStatus, "the server has as many connections as it serves");
+  constexpr absl::string_view kMessage = "the server has as many connections as it serves";
+  if (options_.on_refusal) options_.on_refusal("", kStatus, kMessage);
+  const std::string body = ErrorReplyBody(options_, "", kStatus, kMessage);
   const std::string reply =
       ReplyHead(form, kStatus, kErrorType, {{"Retry-After", "1"}}, body.size()) + body;
   boost::system::error_code error;

@@ -82,9 +82,11 @@ void HttpConnection::Stop() noexcept {
   }
 }
 
-void HttpConnection::EndIfIdle() {
+bool HttpConnection::EndIfIdle() {
   const std::lock_guard lock(mutex_);
-  if (state_ == State::kIdle) Close();
+  if (state_ != State::kIdle) return false;
+  Close();
+  return true;
 }
 
 // Called with the reply's lock, not with the connection's.

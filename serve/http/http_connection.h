@@ -10,6 +10,8 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -53,8 +55,13 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
 
   // Serves from now on.
   void Start();
-  // Ends an idle connection. (While the owner drains, the others end after their next reply.)
-  void EndIfIdle();
+  // Ends an idle connection, and returns whether it was one. (While the owner drains, the others
+  // end after their next reply.)
+  bool EndIfIdle();
+  // Since when the connection has waited for another request after its last reply, in ticks of the
+  // steady clock; kNotIdle where it does not. Without the lock.
+  int64_t idle_since() const { return idle_since_; }
+  static constexpr int64_t kNotIdle = std::numeric_limits<int64_t>::max();
   // Ends the connection at once, on one of the server's threads.
   void Stop() noexcept;
 
@@ -121,10 +128,11 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   std::string in_;           // read, not yet parsed
   std::string out_;          // being sent, of which `sent_` bytes have been
   size_t sent_ = 0;
-  bool reused_ = false;                    // has begun to read a request
-  std::string path_;                       // of the request, decoded; "" where it is no path
-  std::unique_ptr<RequestParser> parser_;  // kHeader, kBody
-  std::shared_ptr<ReplyQueue> reply_;      // kReply
+  bool reused_ = false;                         // has begun to read a request
+  std::atomic<int64_t> idle_since_ = kNotIdle;  // see idle_since(), which reads it without the lock
+  std::string path_;                            // of the request, decoded; "" where it is no path
+  std::unique_ptr<RequestParser> parser_;       // kHeader, kBody
+  std::shared_ptr<ReplyQueue> reply_;           // kReply
 };
 
 }  // namespace inlay::serve

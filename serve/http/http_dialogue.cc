@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <new>
@@ -67,6 +68,7 @@ void HttpConnection::Restart() {
       std::make_unique<RequestParser>(owner_->options().most_header, owner_->options().most_body);
   path_.clear();
   state_ = State::kHeader;
+  idle_since_ = kNotIdle;
   // The first request's time has begun with the connection.
   if (reused_) SetDeadline(owner_->options().header_timeout);
   reused_ = true;
@@ -181,6 +183,7 @@ void HttpConnection::Refuse(int status, absl::string_view message) {
   last_taken_ = false;
   state_ = State::kReply;
   SetDeadline(absl::InfiniteDuration());
+  if (owner_->options().on_refusal) owner_->options().on_refusal(path_, status, message);
   HttpHeaders headers;
   if (status == 401) headers.emplace_back("WWW-Authenticate", "Bearer");
   if (status == 405) headers.emplace_back("Allow", kAllowedMethods);
@@ -204,6 +207,7 @@ void HttpConnection::OnReplySent() {
   last_taken_ = false;
   if (!goes_on) return Linger();
   state_ = State::kIdle;
+  idle_since_ = std::chrono::steady_clock::now().time_since_epoch().count();
   FreeText(path_);
   SetDeadline(owner_->options().idle_timeout);
   Advance();

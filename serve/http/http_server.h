@@ -111,6 +111,9 @@ struct HttpOptions {
   // The body of an error that the server itself replies with (408, 413, 431, 403, ...), as JSON.
   std::function<std::string(absl::string_view path, int status, absl::string_view message)>
       error_body;
+  // Told of each such error, on one of the server's threads and before it is sent; the path is ""
+  // where none was read. It must neither wait nor throw. May be null.
+  std::function<void(absl::string_view path, int status, absl::string_view message)> on_refusal;
 };
 
 class HttpServer {

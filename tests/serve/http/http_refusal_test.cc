@@ -360,6 +360,61 @@ TEST_F(HttpRefusalTest, ErrorsHaveTheBodyThatTheOptionsGiveThem) {
   EXPECT_EQ(Refused("what?\r\n\r\n", 400).body, " 400 some");
 }
 
+TEST_F(HttpRefusalTest, EachErrorOfTheServersOwnIsToldBeforeItIsSent) {
+  std::mutex mutex;
+  std::vector<std::string> told;
+  HttpOptions options;
+  options.most_connections = 1;
+  options.header_timeout = absl::Seconds(1);
+  options.most_body = 1000;
+  options.admit = [](const HttpRequest& request, bool) -> std::optional<Refusal> {
+    if (request.path != "/kept") return std::nullopt;
+    return Refusal{401, "there is no key"};
+  };
+  options.on_refusal = [&](absl::string_view path, int status, absl::string_view message) {
+    const std::lock_guard lock(mutex);
+    told.push_back(absl::StrCat(path, " ", status, message.empty() ? " none" : ""));
+  };
+  Start(
+      [this](HttpRequest request, const std::shared_ptr<HttpReply>& reply) {
+        if (request.path == "/drop") return;
+        if (request.path == "/hold") {
+          const std::lock_guard lock(mutex_);
+          replies_.push_back(reply);
+          return arrived_.Add();
+        }
+        if (request.path == "/memory") return reply->FailWithoutMemory();
+        Echo(std::move(request), reply);
+      },
+      options);
+  const auto expect = [&](const std::string& bytes, const std::string& what) {
+    {
+      RawClient client(port());
+      client.Send(bytes);
+      client.Read();
+      const std::lock_guard lock(mutex);
+      EXPECT_EQ(told, std::vector<std::string>{what}) << absl::CHexEscape(bytes);
+      told.clear();
+    }
+    EXPECT_TRUE(Eventually([&] { return server_->connections() == 0; }));
+  };
+  const std::string host = " HTTP/1.1\r\nHost: localhost\r\n";
+  expect("what?\r\n\r\n", " 400");
+  expect("GET /a HTTP/1.1\r\nHost: x\r\n\r\n", "/a 403");
+  expect("GET /kept" + host + "\r\n", "/kept 401");
+  expect("POST /a" + host + "Content-Length: 2\r\n\r\n{}", "/a 415");
+  expect(Post("/a", std::string(2000, 'x')), " 413");
+  expect("GET /a", " 408");
+  expect("GET /drop" + host + "\r\n", "/drop 500");
+  expect("GET /memory" + host + "\r\n", "/memory 503");
+  RawClient busy(port());
+  busy.Send("GET /hold" + host + "\r\n");
+  ASSERT_TRUE(arrived_.WaitFor(1));
+  EXPECT_EQ(RawClient(port()).Read().status, 503);
+  const std::lock_guard lock(mutex);
+  EXPECT_EQ(told, std::vector<std::string>{" 503"});
+}
+
 TEST_F(HttpRefusalTest, TheBodyOfAnErrorIsJsonWhateverTheClientSends) {
   StartEcho();
   EXPECT_EQ(Refused("GET / HTTP/1.1\r\nHost: a\"\xff\\\r\n\r\n", 403).body,
@@ -423,12 +478,12 @@ TEST_F(HttpRefusalTest, IdleConnectionsEndWithoutAReply) {
 TEST_F(HttpRefusalTest, ConnectionsThatAreTooMany) {
   HttpOptions options;
   options.most_connections = 3;
-  StartEcho(options);
+  StartKeeping(options);
   std::vector<std::unique_ptr<RawClient>> clients;
   for (int i = 0; i < 3; ++i) {
     clients.push_back(std::make_unique<RawClient>(port()));
     clients.back()->Send(kGet);
-    EXPECT_EQ(clients.back()->Read().status, 200);
+    reply(i);  // waits for a reply
   }
   for (int i = 0; i < 10; ++i) {
     RawClient client(port());
@@ -440,7 +495,33 @@ TEST_F(HttpRefusalTest, ConnectionsThatAreTooMany) {
     EXPECT_EQ(server_->connections(), 3u);
   }
   clients.pop_back();
-  EXPECT_TRUE(Eventually([&] { return Get(port(), "/").status == 200; }));
+  ASSERT_TRUE(Eventually([&] { return server_->connections() == 2; }));
+  RawClient client(port());
+  client.Send(kGet);
+  reply(3)->Send(200, "text/plain", "");
+  EXPECT_EQ(client.Read().status, 200);
+}
+
+// Whoever keeps connections without using them keeps no others out, such as a check of the server's
+// health.
+TEST_F(HttpRefusalTest, TheConnectionThatIsIdleForLongestMakesRoom) {
+  HttpOptions options;
+  options.threads = 1;  // so that it has noted that a connection is idle before it accepts another
+  options.most_connections = 3;
+  options.header_timeout = options.idle_timeout = absl::Hours(1);
+  StartEcho(options);
+  const auto use = [](RawClient& client) {
+    client.Send(kGet);
+    EXPECT_EQ(client.Read().status, 200);
+  };
+  RawClient unused(port()), first(port()), second(port());
+  use(second);
+  use(first);
+  use(second);
+  EXPECT_EQ(Get(port(), "/").status, 200);
+  EXPECT_EQ(first.ReadToEnd(), "");
+  use(second);
+  use(unused);
 }
 
 }  // namespace
