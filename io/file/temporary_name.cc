@@ -33,8 +33,14 @@ void RemoveAllOnSignal(int signal) {
     int used = Slot::kUsed;
     if (slot->state.compare_exchange_strong(used, Slot::kRemoving)) unlink(slot->path.c_str());
   }
-  // SA_RESETHAND has restored the default action: it ends the process when this handler returns.
+  // SA_RESETHAND has restored the default action, which ends the process here.
+  sigset_t own;
+  sigemptyset(&own);
+  sigaddset(&own, signal);
+  pthread_sigmask(SIG_UNBLOCK, &own, nullptr);
   raise(signal);
+  // The kernel takes no default action for PID 1 of a container.
+  _exit(128 + signal);
 }
 
 void Free(Slot* slot) {

@@ -2,6 +2,7 @@
 #include "io/file/temporary_name.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -53,6 +54,28 @@ TEST_F(TemporaryNameTest, GoesWithEachSignal) {
     EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == signal) << status;
     EXPECT_EQ(NumFiles(), 1u) << "the one that was forgotten";
   }
+}
+
+// PID 1, as which a container starts a program: the kernel takes no default action for it.
+TEST_F(TemporaryNameTest, ASignalEndsTheFirstProcessOfAContainer) {
+  constexpr int kNoNamespaces = 77;
+  const int status = InChild([&] {
+    if (unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) _exit(kNoNamespaces);
+    const pid_t first = fork();
+    if (first == 0) {
+      RemoveTemporariesOnSignals();
+      const TemporaryName name(Make("x", ""));
+      raise(SIGTERM);
+      _exit(1);
+    }
+    int ended = 0;
+    waitpid(first, &ended, 0);
+    _exit(WIFEXITED(ended) ? WEXITSTATUS(ended) : 1);
+  });
+  ASSERT_TRUE(WIFEXITED(status)) << status;
+  if (WEXITSTATUS(status) == kNoNamespaces) GTEST_SKIP() << "this user may make no namespaces";
+  EXPECT_EQ(WEXITSTATUS(status), 128 + SIGTERM);
+  EXPECT_EQ(NumFiles(), 0u);
 }
 
 TEST_F(TemporaryNameTest, LeavesSignalsThatSomebodyElseHandlesOrIgnores) {
