@@ -1,5 +1,7 @@
 #include "ops/team.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cassert>
@@ -7,16 +9,19 @@
 #include <cstdint>
 #include <ctime>
 #include <exception>
+#include <mutex>
+#include <new>
+#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #ifdef __linux__
-#include <sched.h>
 #include <sys/resource.h>
 #endif
 
 #include "hwy/cache_control.h"
+#include "ops/signals_blocked.h"
 
 namespace inlay {
 namespace {
@@ -114,6 +119,7 @@ struct Team::Impl {
   };
 
   explicit Impl(size_t threads) : slots(threads) {
+    const SignalsBlocked signals;
     try {
       for (size_t i = 1; i < threads; ++i) workers.emplace_back([this, i] { Serve(i); });
     } catch (...) {
@@ -420,12 +426,44 @@ struct Team::Impl {
   std::vector<std::thread> workers;
 };
 
+// The teams of the process, which is what the child of a fork makes its own.
+//
+// No region is waited for before a fork: its pass may wait for the forking thread, such as for
+// Python's lock in a callback. So in the child a region of another thread never ends, its mutex may
+// be locked for ever, and nobody can join its threads: these are left as they are.
+struct Team::Forks {
+  Forks() {
+    pthread_atfork([] { Get().mutex.lock(); }, [] { Get().mutex.unlock(); }, [] { Get().Renew(); });
+  }
+
+  static Forks& Get() {
+    static Forks& forks = *new Forks;  // for processes that fork at their very end, too
+    return forks;
+  }
+
+  void Renew() {
+    for (Team* team : teams) {
+      new (&team->mutex_) std::mutex;
+      static_cast<void>(team->impl_.release());
+    }
+    mutex.unlock();
+  }
+
+  std::mutex mutex;  // guards what follows
+  std::set<Team*> teams;
+};
+
 Team::Team(size_t threads) : threads_(threads) {
   assert(threads >= 1);
   if (threads > 1) impl_ = std::make_unique<Impl>(threads);
+  const std::lock_guard<std::mutex> lock(Forks::Get().mutex);
+  Forks::Get().teams.insert(this);
 }
 
-Team::~Team() = default;
+Team::~Team() {
+  const std::lock_guard<std::mutex> lock(Forks::Get().mutex);
+  Forks::Get().teams.erase(this);
+}
 
 size_t Team::active() const { return impl_ ? impl_->Gather() : 1; }
 
@@ -449,15 +487,6 @@ void Team::RunPhase(const Phase& phase) {
   } else {
     phase.call(phase.work, {0, phase.units, 0});
   }
-}
-
-size_t UsableCores() {
-#ifdef __linux__
-  cpu_set_t cores;
-  if (sched_getaffinity(0, sizeof(cores), &cores) == 0)
-    return static_cast<size_t>(std::max(1, CPU_COUNT(&cores)));
-#endif
-  return std::max(1u, std::thread::hardware_concurrency());
 }
 
 }  // namespace inlay

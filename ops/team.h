@@ -47,6 +47,10 @@ class PhaseAhead {
 // that is late with a chunk, because other programs use the processor too, gets no range for a
 // while, and for longer each time that this happens again: waiting for it costs more than its help
 // is worth.
+//
+// The threads block signals (ops/signals_blocked.h). A process that is forked from one with teams
+// has none of their threads: there a team runs everything on the calling thread, also where another
+// thread had a region when the process was forked.
 class Team {
  public:
   // `threads` >= 1; 1 means that everything runs on the calling thread. Throws std::system_error
@@ -108,12 +112,13 @@ class Team {
     const PhaseAhead* ahead;
   };
   struct Impl;
+  struct Forks;
 
   void RunPhase(const Phase& phase);
 
   const size_t threads_;
   std::mutex mutex_;            // held by a region
-  std::unique_ptr<Impl> impl_;  // nullptr with one thread
+  std::unique_ptr<Impl> impl_;  // nullptr with one thread, and in a forked process
 };
 
 // How many of a phase's `units` make a chunk, if all units together cost `nanoseconds`. Chunks are
@@ -149,10 +154,6 @@ void ForRowsOfThreads(Team& team, size_t rows, size_t cols, const Work& work) {
     for (size_t row = share.begin; row < share.end; ++row) work(row, share.thread);
   });
 }
-
-// Cores that this process may use, at least one: under taskset and in containers these are fewer
-// than the machine has.
-size_t UsableCores();
 
 }  // namespace inlay
 

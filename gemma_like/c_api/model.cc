@@ -15,7 +15,7 @@
 #include "gemma_like/inlay_c.h"
 #include "gemma_like/load_model.h"
 #include "gemma_like/registry.h"
-#include "ops/team.h"
+#include "gemma_like/usable_cores.h"
 
 namespace inlay::c_api {
 namespace {

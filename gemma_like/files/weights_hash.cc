@@ -5,6 +5,7 @@
 
 #include "absl/types/span.h"
 #include "gemma_like/files/packed_file.h"
+#include "ops/signals_blocked.h"
 
 namespace inlay {
 namespace {
@@ -24,6 +25,7 @@ WeightsHash::~WeightsHash() {
 
 void WeightsHash::Start() {
   if (file_->packed()) return;
+  const SignalsBlocked signals;
   try {
     thread_ = std::thread([this] {
       while (!stop_ && Advance()) {

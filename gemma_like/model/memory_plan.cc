@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "gemma_like/model/cgroup_memory.h"
+#include "gemma_like/model/cgroup_limits.h"
 
 namespace inlay {
 namespace {

@@ -1,10 +1,16 @@
 #include "ops/team.h"
 
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cfenv>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <thread>
@@ -185,7 +191,7 @@ TEST(Team, ShortLossesNowAndThenAreForgiven) {
 class BusyThreads {
  public:
   BusyThreads() {
-    for (size_t i = 0; i < 2 * UsableCores() + 2; ++i) {
+    for (size_t i = 0; i < 2 * std::thread::hardware_concurrency() + 2; ++i) {
       threads_.emplace_back([this] {
         while (!stop_.load(std::memory_order_relaxed)) {
         }
@@ -344,6 +350,66 @@ TEST(Team, AsksForWhatIsAheadOfEachPart) {
         30, 1, [](const Share&) {}, &ahead);
     EXPECT_GE(ahead.asked, before + 1);
     EXPECT_LE(ahead.asked, before + 3);
+  }
+}
+
+// They are for the program's own threads. Faults and profilers need the thread that they are about.
+TEST(Team, ItsThreadsBlockSignals) {
+  sigset_t before, after, mask;
+  pthread_sigmask(SIG_SETMASK, nullptr, &before);
+  Team team(2);
+  pthread_sigmask(SIG_SETMASK, nullptr, &after);
+  std::atomic<bool> seen = false;
+  team.Run(2, 1, [&](const Share& share) {
+    // The caller waits in its chunk, and so leaves the other to the other thread.
+    while (share.thread == 0 && !seen) std::this_thread::yield();
+    if (share.thread == 0) return;
+    pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+    seen = true;
+  });
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGCHLD, SIGALRM, SIGPIPE})
+    EXPECT_EQ(sigismember(&mask, signal), 1) << signal;
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGPROF})
+    EXPECT_EQ(sigismember(&mask, signal), 0) << signal;
+  for (int signal = 1; signal < NSIG; ++signal)
+    EXPECT_EQ(sigismember(&after, signal), sigismember(&before, signal)) << signal;
+}
+
+// Whatever the other threads of its parent were doing.
+TEST(Team, AForkedProcessComputesAlone) {
+  for (const size_t threads : {1, 3}) {
+    auto team = std::make_unique<Team>(threads);
+    std::atomic<bool> inside = false, leave = false;
+    std::thread other([&] {
+      const Team::Region region(*team);
+      inside = true;
+      while (!leave) std::this_thread::yield();
+    });
+    while (!inside) std::this_thread::yield();
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(60);  // ends it where it hangs
+      size_t units = 0;
+      {
+        const Team::Region region(*team);
+        team->Run(1000, 1, [&](const Share& share) {
+          if (share.thread != 0) _exit(1);
+          units += share.end - share.begin;
+        });
+      }
+      team.reset();
+      _exit(units == 1000 ? 0 : 2);
+    }
+    leave = true;
+    other.join();
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    // The parent's team is as it was.
+    const Team::Region region(*team);
+    std::atomic<size_t> units = 0;
+    team->Run(1000, 1, [&](const Share& share) { units += share.end - share.begin; });
+    EXPECT_EQ(units, 1000u);
   }
 }
 

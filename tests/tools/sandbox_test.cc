@@ -34,7 +34,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "gemma_like/model/cgroup_memory.h"
+#include "gemma_like/model/cgroup_limits.h"
 #include "tests/tools/program.h"
 
 namespace inlay {

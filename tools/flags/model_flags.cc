@@ -10,10 +10,10 @@
 #include "base/status_macros.h"
 #include "cache/serialize.h"
 #include "gemma_like/cache_limit.h"
+#include "gemma_like/usable_cores.h"
 #include "io/gguf/gguf_split.h"
 #include "io/gguf/gguf_value.h"
 #include "ops/cpu/cpu_target.h"
-#include "ops/team.h"
 #include "tools/demo_model.h"
 #include "tools/flags/list_flag.h"
 #include "tools/flags/validators.h"
@@ -30,6 +30,12 @@ namespace {
 constexpr size_t kMostThreads = 1024;
 constexpr size_t kUsualContext = 4096;  // tokens
 constexpr double kMostMib = 1 << 30;    // a petabyte
+
+// Read once, as most commands have the flag.
+size_t UsualThreads() {
+  static const size_t threads = std::min(UsableCores(), kMostThreads);
+  return threads;
+}
 
 }  // namespace
 
@@ -65,16 +71,20 @@ CLI::Option* AddEngineFlags(CLI::App& command, ModelFlags& flags) {
 }
 
 void AddThreadsFlag(CLI::App& command, ModelFlags& flags) {
-  flags.threads = std::min(UsableCores(), kMostThreads);
-  command.add_option("-t,--threads", flags.threads, "threads (default: one per usable core)")
+  flags.threads = UsualThreads();
+  command
+      .add_option("-t,--threads", flags.threads,
+                  "threads (default: one per usable core, within the limits of control groups)")
       ->check(Between(1, kMostThreads));
 }
 
 void AddThreadsListFlag(CLI::App& command, std::vector<size_t>& threads) {
-  threads = {std::min(UsableCores(), kMostThreads)};
-  AddListFlag(command, "-t,--threads", threads,
-              "threads, one number or several: 1,2 (default: one per usable core)", size_t{1},
-              kMostThreads);
+  threads = {UsualThreads()};
+  AddListFlag(
+      command, "-t,--threads", threads,
+      "threads, one number or several: 1,2 (default: one per usable core, within the limits "
+      "of control groups)",
+      size_t{1}, kMostThreads);
 }
 
 void AddCacheFlags(CLI::App& command, ModelFlags& flags) {
