@@ -1,9 +1,10 @@
 // inlay-mpi: the command line at the first rank of an MPI program, whose other ranks compute with
 // it.
 #include <mpi.h>
+#include <pthread.h>
+#include <signal.h>
 
 #include <chrono>
-#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -53,7 +54,27 @@ size_t FindOtherProgram(Ranks& ranks) {
   return 0;
 }
 
-int RunRank(int argc, char** argv) {
+// The signals that mpirun sends to ranks, or an operator to the first, are blocked while the
+// threads of MPI and of the ranks start: what these inherit keeps them from taking a signal, which
+// would end the group before the command has seen it.
+class SignalsHeld {
+ public:
+  SignalsHeld() {
+    sigset_t held;
+    sigemptyset(&held);
+    for (const int signal : kSignals) sigaddset(&held, signal);
+    pthread_sigmask(SIG_BLOCK, &held, &before_);
+  }
+  // The first rank gets them from now on, those included that came meanwhile.
+  void Release() const { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+  static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+
+ private:
+  sigset_t before_;
+};
+
+int RunRank(int argc, char** argv, const SignalsHeld& signals) {
   std::chrono::milliseconds deadline = kDeadline;
   if (const char* const text = std::getenv("INLAY_RANK_DEADLINE"); text != nullptr) {
     double seconds = 0;
@@ -74,7 +95,7 @@ int RunRank(int argc, char** argv) {
   if (const absl::Status target = ApplyTarget(); !target.ok()) ranks->Fail(target.message());
   if (ranks->rank() != 0) {
     // Of those that are meant for all ranks, the first decides what follows.
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_IGN);
+    for (const int signal : SignalsHeld::kSignals) ::signal(signal, SIG_IGN);
     ServeRank(ranks);
     return 0;
   }
@@ -82,6 +103,7 @@ int RunRank(int argc, char** argv) {
   SetModelLoader([leader](const std::string& path, const EngineOptions& options) {
     return leader->LoadModel(path, options);
   });
+  signals.Release();
   const int status = RunCommandLine(argc, argv);
   SetModelLoader(nullptr);
   return status;
@@ -91,13 +113,14 @@ int RunRank(int argc, char** argv) {
 }  // namespace inlay
 
 int main(int argc, char** argv) {
+  const inlay::SignalsHeld signals;
   int provided = MPI_THREAD_SINGLE;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided);
   if (provided < MPI_THREAD_SERIALIZED) {
     std::fprintf(stderr, "inlay-mpi: this MPI allows calls of its first thread alone\n");
     MPI_Abort(MPI_COMM_WORLD, 1);
   }
-  const int status = inlay::RunRank(argc, argv);
+  const int status = inlay::RunRank(argc, argv, signals);
   MPI_Finalize();
   return status;
 }

@@ -232,6 +232,20 @@ class Kept(unittest.TestCase):
         process.wait(timeout=60)
         return told
 
+    def test_signals_that_follow_each_other_reload_and_end_the_server(self):
+        """No other thread of rank 0 takes one of them while the first is worked on."""
+        with tempfile.TemporaryDirectory() as folder:
+            keys = pathlib.Path(folder, "keys")
+            keys.write_text("key-of-somebody\n")
+            process, _ = self.serve(["mpirun", "-n", "2", RANKS_PROGRAM], "--api-key-file", str(keys))
+            rank = children_of(process)[0]
+            for number in [signal.SIGHUP] * 1000 + [signal.SIGTERM]:
+                os.kill(rank, number)
+            self.assertEqual(process.wait(timeout=60), 0)
+            errors = process.stderr.read()
+            self.assertIn("read the API keys again", errors)
+            self.assertIn("ending", errors)
+
     def test_a_session_goes_on_after_a_rank_was_killed(self):
         with tempfile.TemporaryDirectory() as folder:
             alone = self.tell([PROGRAM], f"{folder}/alone", False)
