@@ -1,6 +1,7 @@
 #include "gemma_like/chat/chat_messages.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
 #include <memory>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
 #include "gemma_like/chat/call_writer.h"
 #include "gemma_like/chat/message_dict.h"
@@ -69,9 +71,45 @@ absl::StatusOr<Value> PrepareCalls(const Value& calls) {
   return prepared.empty() ? Value() : Value::List(std::move(prepared));
 }
 
+// The text of part number `i` of a content.
+absl::StatusOr<jinja::Text> TextOfPart(const Value& part, size_t i) {
+  const auto find = [&](absl::string_view key) {
+    const Value* found = part.is(Type::kDict) ? part.dict().Find(key) : nullptr;
+    return found != nullptr && found->is(Type::kString) ? found : nullptr;
+  };
+  const Value* type = find("type");
+  if (type == nullptr)
+    return absl::InvalidArgumentError(absl::StrCat("part ", i, " of its content has no type"));
+  const bool refusal = type->bytes() == "refusal";  // what an assistant said instead of an answer
+  if (!refusal && type->bytes() != "text") {
+    return absl::InvalidArgumentError(absl::StrCat("part ", i, " of its content is of the type ",
+                                                   QuoteForMessage(type->bytes()),
+                                                   ", but only texts are read"));
+  }
+  const Value* text = find(type->bytes());
+  if (text != nullptr) return text->text();
+  return absl::InvalidArgumentError(absl::StrCat("part ", i, " of its content has no text"));
+}
+
+// One text, whose parts are on lines of their own as in the requests of a server.
+absl::StatusOr<Value> PrepareContent(const Value& content) {
+  if (content.is(Type::kString)) return content;
+  if (content.is(Type::kNone)) return Key("");
+  if (!IsList(content))
+    return absl::InvalidArgumentError("its content is neither a text nor a list of parts");
+  const jinja::Values& parts = content.sequence()->items;
+  jinja::Text whole;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    INLAY_ASSIGN_OR_RETURN(const jinja::Text text, TextOfPart(parts[i], i));
+    if (i > 0) whole.Append("\n", Origin::kMessage);
+    whole.Append(text);
+  }
+  return Value::String(std::move(whole));
+}
+
 absl::StatusOr<Value> PrepareValue(absl::string_view key, const Value& value) {
   if (key == "tool_calls") return PrepareCalls(value);
-  if (key == "content" && value.is(Type::kNone)) return Key("");
+  if (key == "content") return PrepareContent(value);
   if (key != "role") return value;
   if (!value.is(Type::kString)) return absl::InvalidArgumentError("its role is not a string");
   const bool known = std::find(std::begin(kKnownRoles), std::end(kKnownRoles), value.bytes()) !=
@@ -82,11 +120,9 @@ absl::StatusOr<Value> PrepareValue(absl::string_view key, const Value& value) {
 // Puts calls where the template looks for them.
 absl::Status PlaceCalls(const MessageStyle& style, DictRep& message) {
   const Value* calls = message.Find("tool_calls");
-  const Value* content = message.Find("content");
-  if (!style.calls_in_content.has_value() || calls == nullptr || !content->is(Type::kString))
-    return absl::OkStatus();
+  if (!style.calls_in_content.has_value() || calls == nullptr) return absl::OkStatus();
   INLAY_ASSIGN_OR_RETURN(const jinja::Text written, WriteCalls(*style.calls_in_content, *calls));
-  jinja::Text whole = content->text();
+  jinja::Text whole = message.Find("content")->text();
   whole.Append(written);
   message.Set(Key("content"), Value::String(std::move(whole)));
   return absl::OkStatus();
@@ -99,13 +135,12 @@ void PlaceReasoning(const MessageStyle& style, DictRep& message) {
   const Value thoughts = *reasoning;
   if (!style.reasoning_key.empty() && message.Find(style.reasoning_key) == nullptr)
     message.Set(Key(style.reasoning_key), thoughts);
-  const Value* content = message.Find("content");
-  if (!style.reasoning_in_content || !content->is(Type::kString)) return;
+  if (!style.reasoning_in_content) return;
   // The assistant's own control tokens, as the template's.
   jinja::Text whole("<think>\n", Origin::kTemplate);
   whole.Append(thoughts.text());
   whole.Append("\n</think>\n\n", Origin::kTemplate);
-  whole.Append(content->text());
+  whole.Append(message.Find("content")->text());
   message.Set(Key("content"), Value::String(std::move(whole)));
 }
 

@@ -33,14 +33,15 @@ struct MessageStyle {
 
 // The messages as templates read them:
 //   - The role developer is system where `style` says so. A role that is one of system, developer,
-//   user, assistant, tool, function and model is as
-//     trusted as the template, since templates make control tokens of roles. All else, other roles
-//     included, is a message's text.
-//   - "content" is there: "" where it was missing or null.
+//     user, assistant, tool, function and model is as trusted as the template, since templates make
+//     control tokens of roles. All else, other roles included, is a message's text.
+//   - "content" is a text: "" where it was missing or null. The texts of a list of parts,
+//     [{"type": "text", "text": ...}], are on lines of their own; other parts are refused.
 //   - "tool_calls" is a list of at least one call, or not there. Arguments of a call that are the
 //     JSON text of an object become that object, and "" becomes {}.
 //   - "reasoning_content" and calls are also where `style` says.
-// InvalidArgument, naming the message, for what is no list of objects with a role.
+// InvalidArgument, naming the message, for what is no list of objects with a role, and for a
+// content that is no text.
 absl::StatusOr<jinja::Value> PrepareMessages(const jinja::Value& messages,
                                              const MessageStyle& style = {});
 

@@ -132,7 +132,10 @@ absl::StatusOr<ChatRenderer::Source> ChatRenderer::Parse(const Tokenizer& tokeni
     INLAY_ASSIGN_OR_RETURN(const Value prepared, PrepareMessages(messages, source.style));
     return RenderMessages(tokenizer, source, prepared, input);
   };
-  source.parts = ContentParts::Of(render);
+  source.parts = ContentParts::Of([&](const Value& messages, const ContentParts& parts) {
+    source.parts = parts;
+    return render(messages);
+  });
   source.rules = TurnRules::Of(render);
   return source;
 }

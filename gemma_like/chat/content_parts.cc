@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "base/status_macros.h"
+#include "gemma_like/chat/chat_probe.h"
 #include "gemma_like/chat/message_dict.h"
 #include "gemma_like/chat/message_roles.h"
 #include "io/template/text.h"
@@ -43,11 +44,11 @@ Value AsPart(const Value& text) {
 
 }  // namespace
 
-ContentParts ContentParts::Of(ChatProbe::Render render) {
+ContentParts ContentParts::Of(Render render) {
   ContentParts parts;
   const auto written = [&](absl::string_view chat) -> absl::StatusOr<bool> {
     return ChatProbe(chat).Written([&](const Value& messages) -> absl::StatusOr<jinja::Text> {
-      INLAY_ASSIGN_OR_RETURN(jinja::Text text, render(parts.Adapt(messages)));
+      INLAY_ASSIGN_OR_RETURN(jinja::Text text, render(messages, parts));
       const bool adapted = parts != ContentParts();
       return adapted && ShowsParts(text.bytes()) ? jinja::Text() : std::move(text);
     });

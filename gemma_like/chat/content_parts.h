@@ -2,7 +2,9 @@
 #ifndef INLAY_GEMMA_LIKE_CHAT_CONTENT_PARTS_H_
 #define INLAY_GEMMA_LIKE_CHAT_CONTENT_PARTS_H_
 
-#include "gemma_like/chat/chat_probe.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "io/template/text.h"
 #include "io/template/value.h"
 
 namespace inlay {
@@ -17,9 +19,13 @@ struct ContentParts {
 
   friend bool operator==(const ContentParts&, const ContentParts&) = default;
 
+  // Renders messages, with contents adapted by `parts`.
+  using Render = absl::FunctionRef<absl::StatusOr<jinja::Text>(const jinja::Value& messages,
+                                                               const ContentParts& parts)>;
+
   // Of the template that `render` renders, found out with chats of a few words. Of a template that
   // refuses these nothing is known, and so nothing changed.
-  static ContentParts Of(ChatProbe::Render render);
+  static ContentParts Of(Render render);
 
   // The messages as PrepareMessages makes them, with texts of these roles as lists.
   jinja::Value Adapt(const jinja::Value& messages) const;

@@ -22,27 +22,13 @@ bool HasCalls(const Value& message) { return message.dict().Find("tool_calls") !
 // Keys under which messages have texts that are joined: the last three are an assistant's thoughts.
 constexpr absl::string_view kTexts[] = {"content", "reasoning_content", "reasoning", "thinking"};
 
-// Calls `append` with the text of a value: of all parts of a list. False where a part is no text.
-template <class Append>
-bool ForTexts(const Value& value, const Append& append) {
-  if (value.is(Type::kNone)) return true;
-  if (value.is(Type::kString)) {
-    append(value.text());
-    return true;
-  }
-  if (!value.is_sequence(jinja::SequenceKind::kList)) return false;
-  for (const Value& part : value.sequence()->items) {
-    const Value* text = part.is(Type::kDict) ? part.dict().Find("text") : nullptr;
-    if (text == nullptr || !text->is(Type::kString)) return false;
-    append(text->text());
-  }
-  return true;
-}
+// None counts as an empty text.
+bool IsTextOrNone(const Value& value) { return value.is(Type::kString) || value.is(Type::kNone); }
 
 bool CanJoin(const Value& message) {
   for (const absl::string_view key : kTexts) {
     const Value* value = message.dict().Find(key);
-    if (value != nullptr && !ForTexts(*value, [](const jinja::Text&) {})) return false;
+    if (value != nullptr && !IsTextOrNone(*value)) return false;
   }
   return true;
 }
@@ -64,10 +50,9 @@ Value Join(const Values& messages) {
       const Value* value = message.dict().Find(key);
       if (value == nullptr) continue;
       there = true;
-      jinja::Text text;
-      ForTexts(*value, [&](const jinja::Text& part) { text.Append(part); });
-      if (!whole.empty() && !text.empty()) whole.Append("\n\n", Origin::kMessage);
-      whole.Append(text);
+      if (value->is(Type::kNone) || value->bytes().empty()) continue;
+      if (!whole.empty()) whole.Append("\n\n", Origin::kMessage);
+      whole.Append(value->text());
     }
     if (there) joined->Set(Key(key), Value::String(std::move(whole)));
   }

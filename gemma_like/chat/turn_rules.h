@@ -36,7 +36,7 @@ struct TurnRules {
   static TurnRules Of(ChatProbe::Render render);
 
   // The messages as PrepareMessages makes them, adapted. Texts that become one have a blank line
-  // between them. What is no text (a list with an image) stays a message of its own.
+  // between them. A message whose thoughts are no text stays one of its own.
   jinja::Value Adapt(const jinja::Value& messages) const;
 };
 

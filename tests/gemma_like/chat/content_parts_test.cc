@@ -74,17 +74,52 @@ TEST_F(ContentPartsTest, TextsAreMadeWhatTheTemplateReads) {
   }
 }
 
-// What comes as a list stays as it is, and what is joined becomes one.
-TEST_F(ContentPartsTest, ListsStay) {
-  const json text = {{"type", "text"}, {"text", "x"}}, image = {{"type", "image"}};
-  const json parts = json::array({text, image, text});
-  EXPECT_EQ(Written(kParts, json::array({MessageOfRole("user", parts)})), "u:x<image>x|");
+// Whichever of the two a template reads, texts of a list are on lines of their own.
+TEST_F(ContentPartsTest, ListsAreOneText) {
+  const json x = {{"type", "text"}, {"text", "x"}}, no = {{"type", "refusal"}, {"refusal", "No."}};
+  for (const char* source : {kParts, kPartsOfUsers, kEither, kTexts}) {
+    EXPECT_EQ(Written(source, json::array({MessageOfRole("user", json::array({x, x})),
+                                           MessageOfRole("assistant", json::array({no})),
+                                           MessageOfRole("user", json::array())})),
+              "u:x\nx|a:No.|u:|");
+  }
   const std::string alternates =
       "{% for m in messages %}{{ raise_exception('no') if not loop.first and "
       "m.role == messages[loop.index0 - 1].role }}{% endfor %}";
   const json two =
-      json::array({MessageOfRole("user", json::array({text})), MessageOfRole("user", "y")});
+      json::array({MessageOfRole("user", json::array({x})), MessageOfRole("user", "y")});
   EXPECT_EQ(Written(alternates + kParts, two), "u:x\n\ny|");
+  const jinja::Text text =
+      Must(Render(kTexts, json::array({MessageOfRole("user", json::array({x, x}))})));
+  for (size_t i = 2; i < 5; ++i) EXPECT_EQ(text.OriginAt(i), jinja::Origin::kMessage);
+}
+
+// A picture, a sound or what else the model cannot read.
+TEST_F(ContentPartsTest, RefusesWhatIsNoText) {
+  const json x = {{"type", "text"}, {"text", "x"}};
+  const struct {
+    json content;
+    const char* sentence;
+  } kCases[] = {
+      {json::array({x, {{"type", "image_url"}, {"image_url", {{"url", "u"}}}}}),
+       "message 1: part 1 of its content is of the type 'image_url', but only texts are read"},
+      {json::array({{{"text", "x"}}}), "message 1: part 0 of its content has no type"},
+      {json::array({"x"}), "message 1: part 0 of its content has no type"},
+      {json::array({{{"type", "text"}, {"text", 1}}}),
+       "message 1: part 0 of its content has no text"},
+      {x, "message 1: its content is neither a text nor a list of parts"},
+      {5, "message 1: its content is neither a text nor a list of parts"},
+  };
+  for (const char* source : {kParts, kTexts}) {
+    for (const auto& [content, sentence] : kCases) {
+      const absl::Status refused =
+          Render(source,
+                 json::array({MessageOfRole("system", "s"), MessageOfRole("user", content)}))
+              .status();
+      EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+      EXPECT_EQ(refused.message(), sentence);
+    }
+  }
 }
 
 // No text of a message becomes the template's by it.
