@@ -31,7 +31,7 @@ struct ModelIdentity;
 inline constexpr size_t kMostBatch = size_t{1} << 20;
 
 struct EngineOptions {
-  size_t threads = 1;  // the caller's included
+  size_t threads = 1;  // the caller's included; 0: one for each of UsableCores()
   // The threads to compute with, which models may share; nullptr: a new team of `threads`.
   std::shared_ptr<Team> team = nullptr;
   size_t max_batch = 512;  // tokens of one Forward, 1 to kMostBatch; sizes the scratch memory

@@ -10,6 +10,7 @@
 #include "gemma_like/model/memory_plan.h"
 #include "gemma_like/model/metadata_check.h"
 #include "gemma_like/registry.h"
+#include "gemma_like/usable_cores.h"
 #include "io/gguf/gguf.h"
 #include "io/tokenizer/load_tokenizer.h"
 #include "ops/team.h"
@@ -17,8 +18,9 @@
 namespace inlay {
 namespace {
 
-absl::StatusOr<LoadedModel> Load(const std::string& path, const EngineOptions& options) {
+absl::StatusOr<LoadedModel> Load(const std::string& path, EngineOptions options) {
   INLAY_RETURN_IF_ERROR(CheckMaxBatch(options.max_batch));
+  if (options.threads == 0) options.threads = UsableCores();
   INLAY_ASSIGN_OR_RETURN(GgufFile opened, GgufFile::Open(path));
   LoadedModel model;
   model.file = std::make_shared<const GgufFile>(std::move(opened));

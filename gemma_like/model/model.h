@@ -49,6 +49,7 @@
 #include "gemma_like/ranks/rank_pass.h"
 #include "gemma_like/ranks/ranks.h"
 #include "gemma_like/strings.h"
+#include "gemma_like/usable_cores.h"
 #include "io/gguf/gguf.h"
 #include "ops/cpu/cpu_target.h"
 #include "ops/cpu/kernel_memory.h"
@@ -332,12 +333,14 @@ class Model final : public Engine {
       : file_(std::move(file)),
         weights_hash_(file_),
         info_(MakeInfo(*file_, options)),
-        team_(options.team != nullptr ? options.team : std::make_shared<Team>(options.threads)),
+        team_(options.team != nullptr ? options.team
+                                      : std::make_shared<Team>(TeamThreads(options))),
         arena_(ScratchFloats(MaxBatch(options), team_->threads())),
         schedule_(team_->threads()) {}
 
   static size_t TeamThreads(const EngineOptions& options) {
-    return options.team != nullptr ? options.team->threads() : options.threads;
+    if (options.team != nullptr) return options.team->threads();
+    return options.threads == 0 ? UsableCores() : options.threads;
   }
 
   // A text to embed is one batch.

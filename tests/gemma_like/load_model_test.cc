@@ -36,6 +36,11 @@ TEST(LoadModel, RefusesABatchThatIsOutOfBounds) {
   }
 }
 
+TEST(LoadModel, ZeroThreadsAreOneForEachUsableCore) {
+  const LoadedModel model = Must(LoadModel(kBardPath, {.threads = 0, .check_tensors = true}));
+  EXPECT_EQ(LogitsOf(model), LogitsOf(LoadBard()));
+}
+
 struct Vocabulary {
   std::vector<std::string> tokens;
   std::vector<int32_t> types;

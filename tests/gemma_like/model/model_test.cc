@@ -76,6 +76,12 @@ TYPED_TEST(ModelTest, LogitsAreThoseOfTheReference) {
   ASSERT_EQ(value, logits.data() + logits.size());
   EXPECT_LT(error / norm, 1e-10);
   this->RecordProperty("nmse", std::to_string(error / norm));
+  // As many threads as there are cores.
+  EXPECT_EQ(Model<TypeParam>::PlanMemory(*file, {.threads = 0}).total(),
+            Model<TypeParam>::PlanMemory(*file, {.threads = UsableCores()}).total());
+  const auto all = Must(Model<TypeParam>::Load(file, {.threads = 0}));
+  const auto again = Must(all->CreateCache({}, KvType::kF32));
+  EXPECT_EQ(Append(*all, *again, tokens), logits);
 }
 
 }  // namespace
