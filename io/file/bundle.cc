@@ -1,6 +1,8 @@
 #include "io/file/bundle.h"
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -65,6 +67,16 @@ absl::StatusOr<absl::Span<const uint8_t>> FindBundle(absl::Span<const uint8_t> f
                      " and start at a multiple of ", kBundleAlignment));
   }
   return file.subspan(trailer.offset, trailer.size);
+}
+
+bool IsBundledProgram(absl::Span<const uint8_t> file) {
+  constexpr uint8_t kElf[] = {0x7F, 'E', 'L', 'F'};
+  if (!std::equal(std::begin(kElf), std::end(kElf), file.begin(),
+                  file.begin() + std::min(file.size(), sizeof(kElf)))) {
+    return false;  // without a search through a file of another kind
+  }
+  const size_t at = FindMark(file);
+  return at != absl::string_view::npos && file[at + kMarkBytes] == '1';
 }
 
 absl::StatusOr<bool> FindsItsBundle(const std::string& program) {

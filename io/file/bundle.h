@@ -28,6 +28,9 @@ absl::StatusOr<absl::Span<const uint8_t>> FindBundle(absl::Span<const uint8_t> f
 // file. If FindBundle finds none, the file was truncated or stripped.
 bool RunsAsBundle();
 
+// Whether the bytes of a file are a program that BeginBundle has written, as for RunsAsBundle().
+bool IsBundledProgram(absl::Span<const uint8_t> file);
+
 // Whether the program at a path contains this library, which alone finds a model behind it.
 absl::StatusOr<bool> FindsItsBundle(const std::string& program);
 

@@ -416,8 +416,12 @@ absl::StatusOr<GgufFile> GgufParser::Open(const std::string& path) {
   const absl::Span<const uint8_t> all = mapped.bytes();
   file.files_.push_back({path, std::move(mapped)});
   const absl::StatusOr<absl::Span<const uint8_t>> bundled = FindBundle(all, path);
-  const absl::Status status =
+  absl::Status status =
       bundled.ok() ? GgufParser(bundled->empty() ? all : *bundled, &file).Run() : bundled.status();
+  if (bundled.ok() && bundled->empty() && IsBundledProgram(all)) {
+    status = absl::DataLossError(absl::StrCat(
+        path, " was made with a model inside, which is missing: the file was cut or stripped"));
+  }
   // Checked before the parser's status, since a file that changed can cause any error there.
   INLAY_RETURN_IF_ERROR(file.CheckWhole());
   if (!status.ok()) return status;

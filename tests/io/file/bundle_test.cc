@@ -97,6 +97,20 @@ TEST_F(BundleTest, OpensAsAModelFile) {
   EXPECT_EQ(file->file_size(), SmallFile().size());
 }
 
+// As strip leaves a bundle: the program, with the mark.
+TEST_F(BundleTest, SaysWhenItsModelIsMissing) {
+  const std::string self = "/proc/self/exe";
+  const std::string program =
+      Write("stripped", BytesOf(Bundle(self, "a model", "bundle")).substr(0, BytesOf(self).size()));
+  const absl::Status status = GgufFile::Open(program).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(
+      status.message(),
+      program + " was made with a model inside, which is missing: the file was cut or stripped");
+  EXPECT_THAT(std::string(GgufFile::Open(self).status().message()),
+              HasSubstr("not a GGUF file: it starts with"));
+}
+
 TEST_F(BundleTest, OtherFilesHoldNone) {
   for (const std::string& bytes : {std::string(), std::string(23, 'x'), SmallFile()}) {
     const auto found = FindBundle(AsBytes(bytes), "x");
