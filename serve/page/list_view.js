@@ -25,12 +25,13 @@ export class ListView {
   }
 
   itemOf({ root, summary, count }, shown) {
+    const nameless = summary.unreadable ? 'Unreadable conversation' : 'Empty conversation';
     return h('li', {},
       h('button.conversation', {
         type: 'button',
         'aria-current': root === shown ? 'page' : null,
         onclick: () => this.actions.open(summary.name),
-      }, h('span', {}, summary.title || 'Empty conversation'), count > 1 ? h('span.note', {}, `${count} branches`) : null),
+      }, h('span', {}, summary.title || nameless), count > 1 ? h('span.note', {}, `${count} branches`) : null),
       h('button.quiet.small', {
         type: 'button',
         'aria-label': `Delete ${summary.title || 'the conversation'}`,

@@ -47,12 +47,15 @@ void AddTurn(const SessionTurn& turn, Json* json) {
 }  // namespace
 
 Json SummaryJson(const SessionSummary& summary) {
-  return {{"name", summary.name},       {"title", summary.title},   {"root", summary.root},
-          {"version", summary.version}, {"length", summary.length}, {"created", summary.created},
-          {"updated", summary.updated}, {"bytes", summary.bytes}};
+  Json json = {{"name", summary.name},       {"title", summary.title},
+               {"root", summary.root},       {"version", summary.version},
+               {"length", summary.length},   {"created", summary.created},
+               {"updated", summary.updated}, {"bytes", summary.bytes}};
+  if (!summary.unreadable.empty()) json["unreadable"] = summary.unreadable;
+  return json;
 }
 
-Json SessionJson(const Session& session, const Tokenizer* tokenizer) {
+Json SessionJson(const Session& session) {
   Json turns = Json::array();
   for (const SessionTurn& turn : session.turns) {
     Json json = Json::object();
@@ -72,17 +75,19 @@ Json SessionJson(const Session& session, const Tokenizer* tokenizer) {
       {"created", session.created}, {"updated", session.updated}, {"messages", session.messages}};
   if (!session.tools.is_null()) json["tools"] = session.tools;
   json["turns"] = std::move(turns);
-  if (tokenizer == nullptr) return json;
+  return json;
+}
+
+void AddTokens(const Session& session, const Tokenizer* tokenizer, Json* json) {
   const std::vector<int32_t> tokens = session.Tokens();
-  Json& texts = json["texts"] = Json::array();
-  Json& sizes = json["sizes"] = Json::array();
+  Json& texts = (*json)["texts"] = Json::array();
+  Json& sizes = (*json)["sizes"] = Json::array();
   for (const int32_t token : tokens) {
-    const absl::string_view bytes = TokenBytes(*tokenizer, token);
-    texts.push_back(std::string(bytes));
+    const absl::string_view bytes = tokenizer == nullptr ? "" : TokenBytes(*tokenizer, token);
+    texts.push_back(tokenizer == nullptr ? "\xEF\xBF\xBD" : std::string(bytes));
     sizes.push_back(bytes.size());
   }
-  json["tokens"] = tokens;
-  return json;
+  (*json)["tokens"] = tokens;
 }
 
 Json TurnJson(const Session& session, const SessionTurn& turn) {

@@ -14,12 +14,17 @@
 
 namespace inlay::serve {
 
-// {"name", "title", "root", "version", "length", "created", "updated", "bytes"}
+// {"name", "title", "root", "version", "length", "created", "updated", "bytes"}, and "unreadable",
+// a sentence, for one that cannot be read.
 Json SummaryJson(const SessionSummary& summary);
 
-// A session with its turns; with `tokenizer` also its tokens, and the text of each with its size in
-// bytes (of a part of a character the text is U+FFFD).
-Json SessionJson(const Session& session, const Tokenizer* tokenizer = nullptr);
+// A session with its turns.
+Json SessionJson(const Session& session);
+
+// Adds the session's tokens to its JSON, and the text of each with its size in bytes (of a part of
+// a character the text is U+FFFD). Without `tokenizer`, which knows no token of another vocabulary,
+// each text is U+FFFD and has the size 0.
+void AddTokens(const Session& session, const Tokenizer* tokenizer, Json* json);
 
 // The turn as its reply: {"object": "session.turn", "session", "version", "parent", "kind",
 // "begin", "answer", "end", "message" or "text", "finish_reason", "usage", "seed",

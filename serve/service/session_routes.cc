@@ -184,7 +184,8 @@ absl::StatusOr<Session> SessionRoutes::LoadOwn(SessionStore::Hold& hold, absl::s
 absl::StatusOr<Session> SessionRoutes::CheckOwn(absl::StatusOr<Session> session) const {
   if (!session.ok() || session->vocabulary == vocabulary_) return session;
   return absl::FailedPreconditionError(
-      absl::StrCat("the session ", session->name, " was made with a model of another vocabulary"));
+      absl::StrCat("the session ", session->name, " was made with a model of another vocabulary, ",
+                   "and can only be read, saved and deleted here"));
 }
 
 absl::Status SessionRoutes::CheckFingerprints(const Session& session) const {
@@ -209,8 +210,13 @@ absl::StatusOr<Json> SessionRoutes::Show(const Visit& visit, absl::string_view n
   // Looked for first: a turn that ends meanwhile is in what is loaded.
   const absl::StatusOr<Running> running = FindRunning(visit, name);
   const bool is_running = running.ok() && !running->turn->ended();
-  INLAY_ASSIGN_OR_RETURN(const Session session, LoadOwn(visit, name));
-  Json json = SessionJson(session, query == "tokens=1" ? &host_.tokenizer : nullptr);
+  // Also one of another vocabulary: its messages are text, which whoever has changed the model may
+  // still want to read.
+  INLAY_ASSIGN_OR_RETURN(const Session session, store_.Load(ClientOf(visit), name));
+  const bool is_own = session.vocabulary == vocabulary_;
+  Json json = SessionJson(session);
+  if (query == "tokens=1") AddTokens(session, is_own ? &host_.tokenizer : nullptr, &json);
+  if (!is_own) json["read_only"] = true;
   json["running"] = is_running;
   return json;
 }

@@ -95,7 +95,7 @@ class SessionRoutes {
   absl::Status StartTurn(const Visit& visit, const TurnBody& body, Session session,
                          SessionStore::Hold hold);
 
-  // The session, which must be one of this model.
+  // The session, which must be one of this model's vocabulary.
   absl::StatusOr<Session> LoadOwn(const Visit& visit, absl::string_view name);
   // The same for one that is to be changed.
   absl::StatusOr<Session> LoadOwn(SessionStore::Hold& hold, absl::string_view name);

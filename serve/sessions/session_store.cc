@@ -66,44 +66,67 @@ absl::Status AlreadyThere(absl::string_view name) {
   return absl::AlreadyExistsError(absl::StrCat("the session ", name, " exists already"));
 }
 
-absl::Status Damaged(absl::string_view what) {
-  return absl::DataLossError(absl::StrCat("the stored session ", what));
-}
+// A stored session as errors name it.
+struct StoredSession {
+  const std::string& key;
+  absl::string_view name;
+  StoreErrors& errors;
+
+  // DataLoss, of which the operator is told: the session `what`.
+  absl::Status Unreadable(absl::string_view what) const {
+    absl::Status status = absl::DataLossError(absl::StrCat("the stored session ", name, " ", what));
+    errors.NoteUnreadable(key, status);
+    return status;
+  }
+  absl::Status Damaged(absl::string_view what) const {
+    return Unreadable(absl::StrCat("is damaged: it ", what));
+  }
+};
 
 // The `size` bytes of a part of the state, which were claimed but may not be there.
 absl::StatusOr<std::string> ReadText(absl::string_view part, uint64_t size, uint64_t most,
-                                     ByteSource& reader, StoreErrors& errors) {
+                                     ByteSource& reader, const StoredSession& stored) {
   if (size > most)
-    return Damaged(absl::StrCat("has a ", part, " of ", size, " bytes, more than ", most));
-  if (size > reader.remaining()) return Damaged("is shorter than it says");
+    return stored.Damaged(absl::StrCat("has a ", part, " of ", size, " bytes, more than ", most));
+  if (size > reader.remaining()) return stored.Damaged("is shorter than it says");
   std::string text(static_cast<size_t>(size), '\0');
   INLAY_RETURN_IF_ERROR(
-      errors.OfStore(reader.Read({reinterpret_cast<uint8_t*>(text.data()), text.size()})));
+      stored.errors.OfStore(reader.Read({reinterpret_cast<uint8_t*>(text.data()), text.size()})));
   return text;
 }
 
-absl::StatusOr<StateHead> ReadHead(ByteSource& reader, StoreErrors& errors) {
+absl::StatusOr<StateHead> ReadHead(ByteSource& reader, const StoredSession& stored) {
   StateHead head;
-  if (reader.remaining() < sizeof(head)) return Damaged("is cut off");
+  if (reader.remaining() < sizeof(head)) return stored.Damaged("is cut off");
   INLAY_RETURN_IF_ERROR(
-      errors.OfStore(reader.Read({reinterpret_cast<uint8_t*>(&head), sizeof(head)})));
-  if (head.magic != StateHead().magic) return Damaged("is none");
-  return head;
+      stored.errors.OfStore(reader.Read({reinterpret_cast<uint8_t*>(&head), sizeof(head)})));
+  constexpr StateHead kOurs{};
+  if (head.magic == kOurs.magic) return head;
+  // The last character is the format's.
+  const bool other_format =
+      std::equal(head.magic.begin(), head.magic.end() - 1, kOurs.magic.begin());
+  return other_format ? stored.Unreadable("was written by another version of Inlay")
+                      : stored.Damaged("does not begin as one");
 }
 
-absl::StatusOr<Session> ReadSession(StateReader& reader, uint64_t most_bytes, StoreErrors& errors) {
-  INLAY_ASSIGN_OR_RETURN(const StateHead head, ReadHead(reader, errors));
+absl::StatusOr<Session> ReadSession(StateReader& reader, uint64_t most_bytes,
+                                    const StoredSession& stored) {
+  INLAY_ASSIGN_OR_RETURN(const StateHead head, ReadHead(reader, stored));
   INLAY_ASSIGN_OR_RETURN(const std::string summary,
-                         ReadText("summary", head.summary_bytes, kMostSummary, reader, errors));
+                         ReadText("summary", head.summary_bytes, kMostSummary, reader, stored));
   INLAY_ASSIGN_OR_RETURN(const std::string text,
-                         ReadText("document", head.document_bytes, most_bytes, reader, errors));
+                         ReadText("document", head.document_bytes, most_bytes, reader, stored));
   Xxh64 hash(head.Seed());
   hash.Update(summary.data(), summary.size());
   hash.Update(text.data(), text.size());
-  if (hash.Digest() != head.checksum) return Damaged("is damaged");
-  INLAY_ASSIGN_OR_RETURN(const JsonDocument document, ParseJson("the stored session", text));
-  absl::StatusOr<Session> session = ParseSession(*document);
-  if (absl::IsInvalidArgument(session.status())) return Damaged(session.status().message());
+  if (hash.Digest() != head.checksum) return stored.Damaged("has another checksum than it says");
+  const absl::StatusOr<JsonDocument> document = ParseJson("the document", text);
+  absl::StatusOr<Session> session =
+      document.ok() ? ParseSession(**document) : absl::StatusOr<Session>(document.status());
+  if (absl::IsInvalidArgument(session.status()))
+    return stored.Unreadable(absl::StrCat("cannot be read: ", session.status().message()));
+  if (session.ok() && session->name != stored.name)
+    return stored.Damaged(absl::StrCat("has the name ", session->name));
   return session;
 }
 
@@ -116,23 +139,26 @@ std::string SummaryText(const Session& session) {
                    {"root", session.root}});
 }
 
-absl::StatusOr<SessionSummary> ReadSummary(const StateBeginning& state, StoreErrors& errors) {
+absl::StatusOr<SessionSummary> ReadSummary(const StateBeginning& state,
+                                           const StoredSession& stored) {
   SessionSummary summary;
-  summary.bytes = state.state_bytes;
   MemorySource reader(Bytes(state.bytes));
-  INLAY_ASSIGN_OR_RETURN(const StateHead head, ReadHead(reader, errors));
+  INLAY_ASSIGN_OR_RETURN(const StateHead head, ReadHead(reader, stored));
   INLAY_ASSIGN_OR_RETURN(const std::string text,
-                         ReadText("summary", head.summary_bytes, kMostSummary, reader, errors));
-  INLAY_ASSIGN_OR_RETURN(const JsonDocument document, ParseJson("the summary", text));
+                         ReadText("summary", head.summary_bytes, kMostSummary, reader, stored));
+  const absl::StatusOr<JsonDocument> document = ParseJson("the summary", text);
+  if (absl::IsInvalidArgument(document.status()))
+    return stored.Unreadable(absl::StrCat("cannot be read: ", document.status().message()));
+  INLAY_RETURN_IF_ERROR(document.status());
   absl::Status error;
-  const DocumentReader json(*document, "the summary", &error);
+  const DocumentReader json(**document, "the summary", &error);
   summary.version = json.Integer<uint64_t>("version");
   summary.length = json.Integer<size_t>("length");
   summary.created = json.Integer<int64_t>("created");
   summary.updated = json.Integer<int64_t>("updated");
   summary.title = json.Text("title");
   summary.root = json.Text("root");
-  if (!error.ok()) return Damaged(absl::StrCat("is damaged: ", error.message()));
+  if (!error.ok()) return stored.Unreadable(absl::StrCat("cannot be read: ", error.message()));
   return summary;
 }
 
@@ -177,10 +203,10 @@ absl::StatusOr<std::pair<Session, StateTag>> SessionStore::LoadTagged(const std:
   return gate_.Run([&] {
     return ReadWhole([&]() -> absl::StatusOr<Loaded> {
       const auto reader = store_->Get(key);
-      if (absl::IsNotFound(reader.status())) return NoSession(name);
+      if (errors_.IsNotThere(reader.status())) return NoSession(name);
       INLAY_RETURN_IF_ERROR(errors_.OfStore(reader.status()));
-      INLAY_ASSIGN_OR_RETURN(Session session, ReadSession(**reader, limits_.most_bytes, errors_));
-      if (session.name != name) return Damaged("is another one");
+      INLAY_ASSIGN_OR_RETURN(Session session,
+                             ReadSession(**reader, limits_.most_bytes, {key, name, errors_}));
       return Loaded(std::move(session), (*reader)->tag());
     });
   });
@@ -204,9 +230,9 @@ absl::Status SessionStore::CountAndCreate(const Hold& hold, absl::string_view cl
     if (std::binary_search(keys->begin(), keys->end(), hold.key_))
       return AlreadyThere(session.name);
     if (keys->size() >= limits_.most_sessions) {
-      return absl::ResourceExhaustedError(absl::StrCat("there are ", keys->size(),
-                                                       " sessions, and may be no more than ",
-                                                       limits_.most_sessions));
+      return absl::PermissionDeniedError(
+          absl::StrCat("there are ", keys->size(), " sessions of this client, and may be no more ",
+                       "than ", limits_.most_sessions, ": delete some, or use another API key"));
     }
   }
   const absl::Status status = Save(hold, session);
@@ -247,7 +273,7 @@ absl::Status SessionStore::Save(const Hold& hold, const Session& session) {
 absl::Status SessionStore::Delete(const Hold& hold, absl::string_view name) {
   return gate_.Run([&] {
     const absl::Status status = store_->Delete(hold.key_);
-    return absl::IsNotFound(status) ? NoSession(name) : errors_.OfStore(status);
+    return errors_.IsNotThere(status) ? NoSession(name) : errors_.OfStore(status);
   });
 }
 
@@ -261,19 +287,27 @@ absl::StatusOr<std::vector<SessionSummary>> SessionStore::ReadList(absl::string_
   INLAY_RETURN_IF_ERROR(errors_.OfStore(keys.status()));
   std::vector<SessionSummary> sessions;
   for (const std::string& key : *keys) {
+    const absl::string_view name = absl::StripPrefix(key, prefix);
+    uint64_t bytes = 0;
     absl::StatusOr<SessionSummary> summary = ReadWhole([&]() -> absl::StatusOr<SessionSummary> {
       // A session may have a thousand times as much.
       const auto state = store_->ReadBeginning(key, sizeof(StateHead) + kMostSummary);
-      if (absl::IsNotFound(state.status())) return state.status();
+      if (errors_.IsNotThere(state.status())) return state.status();
       INLAY_RETURN_IF_ERROR(errors_.OfStore(state.status()));
-      return ReadSummary(*state, errors_);
+      bytes = state->state_bytes;
+      return ReadSummary(*state, {key, name, errors_});
     });
+    // This one was deleted or is replaced meanwhile.
+    if (absl::IsNotFound(summary.status()) || absl::IsAborted(summary.status())) continue;
+    // Still its client's, who would miss it, and may delete it.
+    if (absl::IsDataLoss(summary.status())) {
+      std::string why(summary.status().message());
+      summary.emplace().unreadable = std::move(why);
+    }
     // A list that lacks sessions says that they are gone.
-    if (absl::IsUnavailable(summary.status()) || absl::IsInternal(summary.status()))
-      return summary.status();
-    // This one was deleted or is replaced meanwhile, or is damaged.
-    if (!summary.ok()) continue;
-    summary->name = std::string(absl::StripPrefix(key, prefix));
+    INLAY_RETURN_IF_ERROR(summary.status());
+    summary->name = std::string(name);
+    summary->bytes = bytes;
     sessions.push_back(*std::move(summary));
   }
   return sessions;

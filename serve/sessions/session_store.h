@@ -36,6 +36,8 @@ struct SessionSummary {
   std::string title;                 // see Session::Title
   std::string root;                  // see Session
   uint64_t bytes = 0;                // in the store
+  // Why it cannot be read, so that only its name and size are known; "": it can.
+  std::string unreadable = {};
 };
 
 // Keeps nothing itself: what it returns is in the store, and what it has saved is there when it
@@ -74,13 +76,15 @@ class SessionStore {
   // InvalidArgument for what is no name.
   absl::StatusOr<Hold> Acquire(absl::string_view client, absl::string_view name);
 
-  // NotFound when there is no such session, DataLoss when it is damaged; or an error of the store.
+  // NotFound when there is no such session, DataLoss when it is damaged or of another format, of
+  // which `note` is told; or an error of the store.
   absl::StatusOr<Session> Load(absl::string_view client, absl::string_view name);
   // The same for one that is to be changed: Save replaces it alone.
   absl::StatusOr<Session> Load(Hold& hold, absl::string_view name);
 
-  // AlreadyExists; ResourceExhausted when the client has the most sessions, which servers that make
-  // some at the same time count each for itself; errors of Save.
+  // AlreadyExists; PermissionDenied when the client has the most sessions, which servers that make
+  // some at the same time count each for itself: no code that has clients try again, as only
+  // deleting helps; errors of Save.
   absl::Status Create(const Hold& hold, absl::string_view client, const Session& session);
 
   // Replaces the session that was loaded with the hold, in one step, once. Aborted when it was
@@ -92,7 +96,7 @@ class SessionStore {
   // NotFound when there is no such session.
   absl::Status Delete(const Hold& hold, absl::string_view name);
 
-  // The client's sessions by their names, ascending. One that is damaged is left out.
+  // The client's sessions by their names, ascending, with those that cannot be read.
   absl::StatusOr<std::vector<SessionSummary>> List(absl::string_view client);
 
   const SessionLimits& limits() const { return limits_; }

@@ -7,7 +7,10 @@
 namespace inlay::serve {
 
 absl::Status StoreErrors::OfStore(const absl::Status& status) {
-  if (status.ok() || absl::IsAborted(status)) return status;
+  if (status.ok() || absl::IsAborted(status)) {
+    Answered();
+    return status;
+  }
   Note(status);
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
@@ -22,16 +25,43 @@ absl::Status StoreErrors::OfStore(const absl::Status& status) {
   }
 }
 
+bool StoreErrors::IsNotThere(const absl::Status& status) {
+  if (!absl::IsNotFound(status)) return false;
+  Answered();
+  return true;
+}
+
+void StoreErrors::NoteUnreadable(const std::string& key, const absl::Status& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (unreadable_.size() >= kMostUnreadable || !unreadable_.insert(key).second) return;
+  }
+  Tell("the store of sessions, key ", key, why.message());
+}
+
 void StoreErrors::Note(const absl::Status& status) {
-  if (note_ == nullptr) return;
   {
     const std::lock_guard lock(mutex_);
     const absl::Time now = SteadyNow();
     if (now < next_note_) return;
     next_note_ = now + absl::Minutes(1);
+    told_away_ = absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
   }
+  Tell("the store of sessions", "", status.message());
+}
+
+void StoreErrors::Answered() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!std::exchange(told_away_, false)) return;
+  }
+  Tell("the store of sessions", "", "it answers again");
+}
+
+void StoreErrors::Tell(absl::string_view where, absl::string_view key, absl::string_view what) {
+  if (note_ == nullptr) return;
   (void)OrOutOfMemory("a note", [&] {
-    note_(absl::StrCat("the store of sessions: ", status.message()));
+    note_(absl::StrCat(where, key, ": ", what));
     return absl::OkStatus();
   });
 }

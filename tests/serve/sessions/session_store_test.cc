@@ -4,15 +4,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
+#include <cstdint>
+#include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/xxh64.h"
 #include "serve/sessions/session_json.h"
 #include "tests/io/store/forwarding_store.h"
 #include "tests/must.h"
@@ -215,13 +220,15 @@ TEST_F(SessionStoreTest, ErrorsOfTheStoreAreTheOperatorsInFull) {
   class Away final : public ForwardingStore {
    public:
     using ForwardingStore::ForwardingStore;
-    absl::StatusOr<std::unique_ptr<StateReader>> Get(absl::string_view) override {
+    absl::StatusOr<std::unique_ptr<StateReader>> Get(absl::string_view key) override {
+      if (!is_away_) return ForwardingStore::Get(key);
       return absl::UnavailableError("Redis at 10.0.0.7:6379 cannot be reached");
     }
+    bool is_away_ = true;
   };
   std::vector<std::string> notes;
-  SessionStore store(std::make_shared<Away>(states_), {},
-                     [&](absl::string_view sentence) { notes.emplace_back(sentence); });
+  const auto states = std::make_shared<Away>(states_);
+  SessionStore store(states, {}, [&](absl::string_view sentence) { notes.emplace_back(sentence); });
   for (int i = 0; i < 3; ++i) {
     const absl::Status status = store.Load("ann", "talk").status();
     EXPECT_EQ(status, absl::UnavailableError("the store of sessions does not answer"));
@@ -229,6 +236,17 @@ TEST_F(SessionStoreTest, ErrorsOfTheStoreAreTheOperatorsInFull) {
   // Once a minute: each request would tell it again.
   EXPECT_THAT(notes, testing::ElementsAre(
                          "the store of sessions: Redis at 10.0.0.7:6379 cannot be reached"));
+  // That it has no such session is an answer, too.
+  states->is_away_ = false;
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(store.Load("ann", "talk").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(notes, testing::ElementsAre(testing::_, "the store of sessions: it answers again"));
+  // Nothing more within the minute, so nothing of its end either.
+  states->is_away_ = true;
+  EXPECT_FALSE(store.Load("ann", "talk").ok());
+  states->is_away_ = false;
+  EXPECT_FALSE(store.Load("ann", "talk").ok());
+  EXPECT_EQ(notes.size(), 2u);
 }
 
 // Requests that wait one after the other for a store that hangs would wait for ever.
@@ -270,7 +288,7 @@ TEST_F(SessionStoreTest, Limits) {
   for (const char* name : {"a", "b", "c"}) ASSERT_TRUE(Create("ann", name).ok());
   EXPECT_EQ(Create("ann", "a").code(), absl::StatusCode::kAlreadyExists);
   const absl::Status full = Create("ann", "d");
-  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(full.code(), absl::StatusCode::kPermissionDenied);
   EXPECT_THAT(std::string(full.message()), HasSubstr("no more than 3"));
   EXPECT_TRUE(Create("bob", "d").ok());
   Session session = Must(store_.Load("ann", "a"));
@@ -311,7 +329,7 @@ TEST_F(SessionStoreTest, NewSessionsAreCountedNotListed) {
   EXPECT_EQ(create("c"), absl::StatusCode::kOk);
   EXPECT_EQ(states->lists_, 1);
   EXPECT_EQ(create("a"), absl::StatusCode::kAlreadyExists);
-  EXPECT_EQ(create("d"), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(create("d"), absl::StatusCode::kPermissionDenied);
 }
 
 // Whatever bytes there are: an error, and the other sessions are there.
@@ -353,6 +371,73 @@ TEST_F(SessionStoreTest, DamagedStates) {
               absl::StatusCode::kDataLoss)
         << i;
   }
+}
+
+// A session that cannot be read is still its client's: it is listed and can be deleted. Its
+// operator is told once, however often clients ask.
+TEST_F(SessionStoreTest, UnreadableSessions) {
+  struct Case {
+    std::function<void(std::string&)> change;
+    std::string says;
+  };
+  const auto with_format_2 = [](std::string& state) {
+    uint64_t sizes[2];  // see StateHead
+    std::memcpy(sizes, state.data() + 8, sizeof(sizes));
+    state.replace(state.find(R"("format":1)"), 10, R"("format":2)");
+    const uint64_t checksum =
+        Xxh64Of(state.data() + 32, state.size() - 32, sizes[0] * 31 + sizes[1]);
+    std::memcpy(state.data() + 24, &checksum, sizeof(checksum));
+  };
+  const std::vector<Case> cases = {
+      {[](std::string& state) { state[7] = '2'; }, "was written by another version of Inlay"},
+      {[](std::string& state) { state = "rubbish"; }, "is damaged: it is cut off"},
+      {[](std::string& state) { state[0] = 'I'; }, "is damaged: it does not begin as one"},
+      {[](std::string& state) { state.resize(40); }, "is damaged: it is shorter than it says"},
+      {[](std::string& state) { state[33] = '!'; }, "cannot be read: the summary is not JSON"}};
+  ASSERT_TRUE(Create("ann", "whole").ok());
+  const std::string whole = Must(states_->List("")).at(0);
+  const std::string key = absl::StrCat(absl::StripSuffix(whole, "whole"), "talk");
+  const auto store_state = [&](const std::string& state) {
+    const auto writer = Must(states_->Put(key));
+    ASSERT_TRUE(
+        writer->Append({reinterpret_cast<const uint8_t*>(state.data()), state.size()}).ok());
+    ASSERT_TRUE(writer->Commit().ok());
+  };
+  for (const Case& one : cases) {
+    ASSERT_TRUE(Create("ann", "talk").ok());
+    std::string state = Must(states_->ReadBeginning(key, StateStore::kMostBeginning)).bytes;
+    one.change(state);
+    store_state(state);
+    std::vector<std::string> notes;
+    SessionStore store(states_, {}, [&](absl::string_view note) { notes.emplace_back(note); });
+    for (int i = 0; i < 2; ++i) {
+      const std::vector<SessionSummary> list = Must(store.List("ann"));
+      ASSERT_EQ(list.size(), 2u);
+      EXPECT_EQ(list[0].name, "talk");
+      EXPECT_THAT(list[0].unreadable,
+                  HasSubstr(absl::StrCat("the stored session talk ", one.says)));
+      EXPECT_EQ(list[0].bytes, state.size());
+      EXPECT_EQ(list[1].unreadable, "");
+      EXPECT_EQ(store.Load("ann", "talk").status().code(), absl::StatusCode::kDataLoss);
+    }
+    EXPECT_THAT(notes, testing::ElementsAre(testing::AllOf(HasSubstr(key), HasSubstr(one.says))));
+    const auto hold = Must(store.Acquire("ann", "talk"));
+    EXPECT_EQ(store.Create(hold, "ann", MakeSession("talk")).code(),
+              absl::StatusCode::kAlreadyExists);
+    EXPECT_EQ(store.Delete(hold, "talk"), absl::OkStatus());
+  }
+  // What only the document shows, a list does not.
+  ASSERT_TRUE(Create("ann", "talk").ok());
+  std::string state = Must(states_->ReadBeginning(key, StateStore::kMostBeginning)).bytes;
+  with_format_2(state);
+  store_state(state);
+  EXPECT_EQ(Must(store_.List("ann"))[0].unreadable, "");
+  EXPECT_THAT(store_.Load("ann", "talk").status().message(),
+              HasSubstr("talk cannot be read: the session is of the format 2"));
+  // A file that was copied to another name.
+  store_state(Must(states_->ReadBeginning(whole, StateStore::kMostBeginning)).bytes);
+  EXPECT_THAT(store_.Load("ann", "talk").status().message(),
+              HasSubstr("talk is damaged: it has the name whole"));
 }
 
 // The same states under another store object, as after a restart.
