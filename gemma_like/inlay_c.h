@@ -26,12 +26,33 @@ typedef enum inlay_status {
 } inlay_status;
 
 /* Structs begin with their size, which the caller sets to sizeof: later versions may have more
- * fields at the end, and fields that a caller does not know have their defaults. */
+ * fields at the end, and fields that a caller does not know have their defaults. In an array all
+ * have the same size. Structs without one, inlay_tokens and inlay_bias, never change. */
+
+/* Callbacks may call these functions, free handles, and end the thread by pthread_exit(). What they
+ * throw in C++ ends the call as an error does, with INLAY_ERROR or, for std::bad_alloc,
+ * INLAY_RESOURCE_EXHAUSTED. They must not leave by longjmp().
+ *
+ * On a CPU with AMX a thread that calls these functions needs half a megabyte of stack. A process
+ * that was forked computes in the thread that forked alone, and what other threads had in use at
+ * that moment stays so: start processes anew where they compute (in Python, by `spawn`). */
 
 /* The version of the library, "1.2.3", and of this interface: larger whenever something was added.
  */
 const char* inlay_version(void);
 int inlay_interface_version(void);
+
+/* Installs a handler of SIGBUS for the whole process, unless it is there: a call that reads a model
+ * file which has become shorter ends with INLAY_DATA_LOSS. Without it such a read ends the process.
+ * To be called before models are loaded. Other faults go to the handler before it. Since version 6.
+ */
+void inlay_guard_mapped_files(void);
+
+/* Makes all models of the process compute with this instruction set, "AVX2" or "NEON", for the same
+ * bits on machines that differ; NULL or "": the best that the CPU has. INLAY_INVALID_ARGUMENT, with
+ * the names of those that run on this CPU, for others; INLAY_FAILED_PRECONDITION while there is a
+ * model. Since version 6. */
+inlay_status inlay_set_target(const char* name);
 
 /* One sentence that describes the last error of a call in this thread, valid until the thread's
  * next error; empty before the first. */
@@ -57,10 +78,10 @@ typedef struct inlay_generation inlay_generation;
 /* Calls of this thread that take longer ask `callback` about every 20 milliseconds whether to go
  * on. Unless it returns 0 they end with INLAY_CANCELLED and have changed nothing. NULL: nothing is
  * asked. Those that ask are inlay_pull(), inlay_append(), inlay_forward(), inlay_load_cache(),
- * inlay_perplexity(), inlay_embed() and, within the prompt, inlay_generate() and
- * inlay_next_piece(); later inlay_generate() ends the answer as if its callback had stopped it. No
- * others ask, however long they take: inlay_load_model() reads all weights, and so does the first
- * inlay_fingerprint(), inlay_save_cache() or inlay_load_cache() with a model.
+ * inlay_perplexity(), inlay_embed() and, within the prompt, inlay_generate(), inlay_next_piece()
+ * and inlay_next_pieces(); later inlay_generate() ends the answer as if its callback had stopped
+ * it. No others ask, however long they take: inlay_load_model() reads all weights, and so does the
+ * first inlay_fingerprint(), inlay_save_cache() or inlay_load_cache() with a model.
  *
  * The callback must not compute with the model of the call, whose passes run one after the other:
  * these same functions, and inlay_stop_generation() of another answer, are
@@ -84,6 +105,8 @@ typedef struct inlay_model_options {
   size_t size;
   int threads;       /* at least 1; 0: one per usable core */
   int check_tensors; /* not 0: refuse weights that are NaN or infinite */
+  size_t max_batch;  /* the most tokens of one pass, which memory for computing is proportional to;
+                        0: 512. Since version 6 */
 } inlay_model_options;
 
 /* Loads a GGUF file, a packed file or a program with a model inside. `options` may be NULL. */
@@ -115,6 +138,11 @@ typedef struct inlay_model_info {
 
 /* Sets the fields that the struct's size has. */
 inlay_status inlay_get_model_info(const inlay_model* model, inlay_model_info* info);
+
+/* What the file holds that the model is run without, and tensors that have others in their place: a
+ * sentence in each line, most often none, as a text with a NUL; `size` is without it. Since
+ * version 6. */
+inlay_status inlay_model_notes(const inlay_model* model, char* text, size_t capacity, size_t* size);
 
 /* What determines the bits of logits besides the tokens: the library's version, the versions of its
  * arithmetic and its sampler, the instruction set, the weights and `row_type`, as a text with a
@@ -197,8 +225,8 @@ inlay_status inlay_fork_cache(const inlay_cache* cache, inlay_cache** fork);
 /* NULL is fine. */
 void inlay_free_cache(inlay_cache* cache);
 
-/* Its length in tokens, the longest that it can have, and the least to which it can be rewound now.
- */
+/* Its length in tokens, the longest that it can have, and the least but 0 to which it can be
+ * rewound now. */
 size_t inlay_cache_length(const inlay_cache* cache);
 size_t inlay_cache_max_length(const inlay_cache* cache);
 size_t inlay_cache_rewind_floor(const inlay_cache* cache);
@@ -217,12 +245,12 @@ inlay_status inlay_copy_tokens(const inlay_cache* cache, int32_t* tokens, size_t
  * conversations may be of different models; NULLs are skipped. */
 inlay_status inlay_cache_bytes(const inlay_cache* const* caches, size_t count, size_t* bytes);
 
-/* Makes the conversation end before token `length`, which is between inlay_cache_rewind_floor() and
- * its present length: INLAY_OUT_OF_RANGE otherwise. What follows has the same bits as if the
- * dropped tokens had never been there. Any length within inlay_rewind_depth() of the greatest that
- * the conversation has had, also before it was saved, is fine. After inlay_trim_cache(), and in a
- * conversation that was loaded from one saved after it, this holds for the tokens that were
- * appended since. */
+/* Makes the conversation end before token `length`, which is 0 or between
+ * inlay_cache_rewind_floor() and its present length: INLAY_OUT_OF_RANGE otherwise. What follows has
+ * the same bits as if the dropped tokens had never been there. Any length within
+ * inlay_rewind_depth() of the greatest that the conversation has had, also before it was saved, is
+ * fine. After inlay_trim_cache(), and in a conversation that was loaded from one saved after it,
+ * this holds for the tokens that were appended since. */
 inlay_status inlay_rewind_cache(inlay_cache* cache, size_t length);
 size_t inlay_rewind_depth(const inlay_cache* cache);
 
@@ -292,19 +320,24 @@ typedef struct inlay_tokens {
   size_t count; /* at least 1, at most the context length */
 } inlay_tokens;
 
-/* The vectors of texts, each of length 1, [count, embedding_dim]; `capacity` is how many floats
- * fit. For models that embed texts: INLAY_FAILED_PRECONDITION for others. */
+/* The vectors of texts, each of length 1, or of zeros if that is what the weights give, [count,
+ * embedding_dim]; `capacity` is how many floats fit. For models that embed texts:
+ * INLAY_FAILED_PRECONDITION for others. */
 inlay_status inlay_embed(const inlay_model* model, const inlay_tokens* texts, size_t count,
                          float* embeddings, size_t capacity);
 
 typedef struct inlay_chat_input {
   size_t size;
-  const char* messages;     /* JSON: a list of messages as in OpenAI's chat/completions */
-  const char* tools;        /* JSON: a list of definitions of tools; NULL or "": none */
-  const char* variables;    /* JSON: further variables of the template, {"enable_thinking": false};
-                               NULL or "": none */
-  int no_generation_prompt; /* not 0: ends with the last message, not where the model answers */
-  int64_t now;              /* what the template is told, in seconds since 1970; 0: the time */
+  const char* messages;      /* JSON: a list of messages as in OpenAI's chat/completions. A content
+                                that is a list is one text, each part on a line of its own; what is
+                                no text, as a picture, is INLAY_INVALID_ARGUMENT */
+  const char* tools;         /* JSON: a list of definitions of tools; NULL or "": none */
+  const char* variables;     /* JSON: further variables of the template, {"enable_thinking": false};
+                                NULL or "": none */
+  int no_generation_prompt;  /* not 0: ends with the last message, not where the model answers */
+  int64_t now;               /* what the template is told, in seconds since 1970; 0: the time */
+  const char* chat_template; /* Jinja, instead of the model's template; NULL or "": that one. Each
+                                call reads it anew. Since version 6 */
 } inlay_chat_input;
 
 /* Messages in the form that the model's chat template gives them; each string ends with a NUL. Only
@@ -335,6 +368,12 @@ typedef enum inlay_shape_kind {
   INLAY_SHAPE_GBNF = 3         /* a text of a grammar in GBNF, as llama.cpp has them */
 } inlay_shape_kind;
 
+/* A number that is added to the logits of a token. */
+typedef struct inlay_bias {
+  int32_t token;
+  float bias; /* -1000 to 1000 */
+} inlay_bias;
+
 typedef struct inlay_options {
   size_t size;
   size_t max_tokens;    /* to generate */
@@ -360,6 +399,9 @@ typedef struct inlay_options {
   const inlay_chat* chat;  /* the chat to be answered: the text has the markers by which
                               inlay_read_answer() finds thoughts and calls; NULL: the text has
                               no such markers */
+  const inlay_bias* logit_bias; /* since version 6 */
+  size_t logit_bias_count;
+  int log_probabilities; /* not 0: pieces have those of their tokens. Since version 6 */
 } inlay_options;
 
 /* Sets options, whose size must be set, to the model's defaults, with 256 tokens and seed 0. */
@@ -379,10 +421,12 @@ typedef int (*inlay_text_callback)(const char* text, size_t size, void* user);
 
 /* Appends the `count` >= 1 tokens of a prompt to the conversation, then generates the answer.
  * `options` may be NULL for the defaults, `callback` and `reason` may be NULL; `user` is passed on
- * to the callback. An answer with a shape is complete only if `reason` is INLAY_STOP_END. A shape
- * that cannot be read or holds what is not supported is INLAY_INVALID_ARGUMENT, one that is too
- * large INLAY_RESOURCE_EXHAUSTED. A model keeps its latest 32 shapes ready: the first answer with
- * one takes milliseconds more, the first of all the time to sort the vocabulary. */
+ * to the callback. On an error within the prompt the conversation is as it was; on a later one it
+ * has the prompt and the answer so far, perhaps without the tokens of the latest text. An answer
+ * with a shape is complete only if `reason` is INLAY_STOP_END. A shape that cannot be read or holds
+ * what is not supported is INLAY_INVALID_ARGUMENT, one that is too large INLAY_RESOURCE_EXHAUSTED.
+ * A model keeps its latest 32 shapes ready: the first answer with one takes milliseconds more, the
+ * first of all the time to sort the vocabulary. */
 inlay_status inlay_generate(inlay_cache* cache, const int32_t* prompt, size_t count,
                             const inlay_options* options, inlay_text_callback callback, void* user,
                             inlay_stop_reason* reason);
@@ -401,14 +445,29 @@ typedef struct inlay_piece {
   size_t token_count;
   int done; /* not 0: the last piece */
   inlay_stop_reason reason;
+  const float* log_probabilities; /* if inlay_options ask: the natural logarithm of the probability
+                                     that the model gives each token, before any option; NULL
+                                     otherwise. Since version 6 */
+  inlay_status status; /* of inlay_next_pieces(): the outcome for this answer. Since version 6 */
 } inlay_piece;
 
 /* Runs the next step, the first time the whole prompt before it, and sets the fields that the
  * struct's size has; its pointers are valid until the next call with this answer. On an error the
- * answer ends: within the prompt the conversation is then as it was, later it has what was
- * generated so far. INLAY_FAILED_PRECONDITION after the last piece, and while another call uses the
- * answer. */
+ * answer ends: within the prompt the conversation is then as it was, later it has the prompt and
+ * the answer so far, perhaps without the tokens of the latest piece. INLAY_FAILED_PRECONDITION
+ * after the last piece, and while another call uses the answer. */
 inlay_status inlay_next_piece(inlay_generation* generation, inlay_piece* piece);
+
+/* Runs the next steps of `count` different answers of one model in one pass, which takes less time
+ * than a pass of each, and writes their pieces. The answers are the same. A prompt is computed in
+ * parts, of which each is a step with an empty piece. `count` is at most max_batch of
+ * inlay_get_model_info().
+ *
+ * Where an answer alone fails or has ended before, its piece has the error as `status`, is the last
+ * one, and has nothing else; inlay_last_error() has the sentences of all that failed. On an error
+ * of the whole pass all answers end. Otherwise as inlay_next_piece(). Since version 6. */
+inlay_status inlay_next_pieces(inlay_generation* const* generations, size_t count,
+                               inlay_piece* pieces);
 
 /* Ends an answer after its latest piece: the conversation then has the tokens of all pieces. Before
  * the first it is as it was. Fine when the answer has ended. While inlay_next_piece() runs

@@ -1,11 +1,15 @@
 // Generated answers of the C API, whole, in pieces, or a token at a time.
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "gemma_like/c_api/call.h"
@@ -25,10 +29,11 @@ struct inlay_generation {
   std::shared_ptr<inlay::c_api::SharedModel> shared;
   std::unique_ptr<inlay::c_api::Use> use;  // both null once the answer has ended: its steps restore
   std::unique_ptr<inlay::Generation> steps;  // the conversation when they are destroyed
-  std::vector<float> logits;                 // [most_logit_rows, vocabulary size]
+  std::vector<float> logits;                 // [at least most_logit_rows, vocabulary size]
   // The latest piece, and how many tokens those before it had.
   std::string text;
   std::vector<int32_t> tokens;
+  std::vector<float> log_probabilities;
   size_t tokens_told = 0;
 };
 
@@ -130,15 +135,22 @@ absl::Status Cancel(inlay_generation& generation) {
   return run;
 }
 
-absl::Status NextPiece(inlay_generation& generation, inlay_piece* piece) {
+// Sets `piece` to what an answer has more after `run`, its next step. An answer that has failed
+// ends.
+absl::Status TakePiece(inlay_generation& generation, absl::FunctionRef<absl::Status()> run,
+                       inlay_piece* piece) {
   if (generation.steps == nullptr) return absl::FailedPreconditionError("the answer has ended");
   const absl::Status status = OrOutOfMemory("this answer", [&]() -> absl::Status {
-    INLAY_RETURN_IF_ERROR(RunSteps(generation));
+    INLAY_RETURN_IF_ERROR(run());
     if (Stopping(generation)) INLAY_RETURN_IF_ERROR(Cancel(generation));
     const std::vector<int32_t>& tokens = generation.steps->tokens();
     generation.text = std::string(generation.steps->TakeText());
     generation.tokens.assign(tokens.begin() + static_cast<ptrdiff_t>(generation.tokens_told),
                              tokens.end());
+    generation.log_probabilities.clear();
+    const std::vector<ChosenToken>& chosen = generation.steps->chosen();
+    for (size_t i = generation.tokens_told; i < chosen.size(); ++i)
+      generation.log_probabilities.push_back(chosen[i].logprob);
     generation.tokens_told = tokens.size();
     return absl::OkStatus();
   });
@@ -147,18 +159,22 @@ absl::Status NextPiece(inlay_generation& generation, inlay_piece* piece) {
     return status;
   }
   const bool done = generation.steps->done();
+  const bool scored = !generation.steps->chosen().empty();
   const inlay_stop_reason reason =
       done ? ReasonOf(generation.steps->stop_reason()) : INLAY_STOP_LENGTH;
   if (done) End(generation);
-  return Fill("inlay_piece",
-              inlay_piece{.size = sizeof(inlay_piece),
-                          .text = generation.text.data(),
-                          .text_size = generation.text.size(),
-                          .tokens = generation.tokens.data(),
-                          .token_count = generation.tokens.size(),
-                          .done = done ? 1 : 0,
-                          .reason = reason},
-              piece);
+  return Fill(
+      "inlay_piece",
+      inlay_piece{.size = sizeof(inlay_piece),
+                  .text = generation.text.data(),
+                  .text_size = generation.text.size(),
+                  .tokens = generation.tokens.data(),
+                  .token_count = generation.tokens.size(),
+                  .done = done ? 1 : 0,
+                  .reason = reason,
+                  .log_probabilities = scored ? generation.log_probabilities.data() : nullptr,
+                  .status = INLAY_OK},
+      piece);
 }
 
 absl::Status Stop(inlay_generation& generation) {
@@ -186,8 +202,172 @@ absl::Status NextPieceAlone(inlay_generation& generation, inlay_piece* piece) {
   if (!generation.state.compare_exchange_strong(idle, State::kRunning)) {
     return absl::FailedPreconditionError("another call uses the answer");
   }
-  return GiveBack(generation,
-                  OrOutOfMemory("this answer", [&] { return NextPiece(generation, piece); }));
+  absl::Cleanup end = [&] {  // a callback has thrown
+    End(generation);
+    generation.state.store(State::kIdle);
+  };
+  const absl::Status status = OrOutOfMemory("this answer", [&] {
+    return TakePiece(
+        generation, [&] { return RunSteps(generation); }, piece);
+  });
+  std::move(end).Cancel();
+  return GiveBack(generation, status);
+}
+
+// The answers of one call of inlay_next_pieces().
+class Together {
+ public:
+  // Takes the answers, all or none.
+  static absl::StatusOr<Together> Of(absl::Span<inlay_generation* const> generations) {
+    Together together;
+    together.taken_.reserve(generations.size());
+    for (size_t i = 0; i < generations.size(); ++i) {
+      INLAY_RETURN_IF_ERROR(CheckNotNull({{"a generation", generations[i]}}));
+      inlay_generation& generation = *generations[i];
+      if (generation.shared != generations[0]->shared)
+        return absl::InvalidArgumentError("the answers are of different models");
+      State idle = State::kIdle;
+      if (!generation.state.compare_exchange_strong(idle, State::kRunning)) {
+        return absl::FailedPreconditionError(
+            absl::StrCat("answer ", i, " is given twice, or another call uses it"));
+      }
+      together.taken_.push_back(&generation);
+    }
+    return together;
+  }
+  Together(Together&&) = default;
+  Together& operator=(Together&&) = delete;
+  ~Together() {
+    for (inlay_generation* generation : taken_)
+      GiveBack(*generation, absl::OkStatus()).IgnoreError();
+  }
+
+  // Runs the next step of each answer that has not ended, in one pass; a prompt's is a part of it.
+  // The status of each. On an error that it returns or throws, all have ended.
+  absl::StatusOr<std::vector<absl::Status>> Run() {
+    absl::Cleanup end = [this] {
+      for (inlay_generation* generation : taken_) End(*generation);
+    };
+    std::vector<absl::Status> outcomes(taken_.size());
+    Watch watch(taken_[0]->shared.get());
+    std::vector<Entry> entries;
+    size_t left = taken_[0]->shared->engine().info().max_batch;
+    // A token for each first, then as much of the prompts as there is room for.
+    size_t waiting = static_cast<size_t>(std::count_if(taken_.begin(), taken_.end(), Runs));
+    for (const bool in_prompt : {false, true}) {
+      for (size_t i = 0; i < taken_.size(); ++i) {
+        inlay_generation& answer = *taken_[i];
+        if (!Runs(&answer) || answer.steps->in_prompt() != in_prompt) continue;
+        --waiting;
+        // Others of the prompts get as much.
+        const size_t most = in_prompt ? std::max<size_t>(left / (waiting + 1), 1) : left - waiting;
+        absl::StatusOr<Generation::Step> step = answer.steps->Next(most);
+        if (!step.ok()) {
+          outcomes[i] = step.status();
+          continue;
+        }
+        left -= step->tokens.size();
+        entries.push_back({.index = i, .step = *step});
+      }
+    }
+    INLAY_RETURN_IF_ERROR(Forward(entries, watch, absl::MakeSpan(outcomes)));
+    std::move(end).Cancel();
+    return outcomes;
+  }
+
+ private:
+  struct Entry {
+    size_t index;  // of the answer
+    Generation::Step step;
+  };
+
+  Together() = default;
+
+  static bool Runs(const inlay_generation* generation) {
+    return generation->steps != nullptr && !generation->steps->done();
+  }
+
+  absl::Status Forward(absl::Span<const Entry> entries, Watch& watch,
+                       absl::Span<absl::Status> outcomes) {
+    if (entries.empty()) return absl::OkStatus();
+    Engine& engine = taken_[0]->shared->engine();
+    const size_t vocab_size = engine.info().vocab_size;
+    std::vector<SequenceStep> steps;
+    size_t rows = 0;
+    for (const auto& [i, step] : entries) {
+      const inlay_generation* const answer = taken_[i];
+      steps.push_back(
+          {.cache = &answer->use->cache(), .tokens = step.tokens, .logit_rows = step.logit_rows});
+      // After the prompt no step is cancelled: the conversation must contain all text shown.
+      if (answer->steps->in_prompt())
+        steps.back().cancel = [&watch, answer] { return Stopping(*answer) || watch.Cancelled(); };
+      rows += step.logit_rows;
+    }
+    std::vector<float>& memory = taken_[0]->logits;
+    if (memory.size() < rows * vocab_size) memory.resize(rows * vocab_size);
+    const FloatRows logits(memory.data(), rows, vocab_size);
+    std::vector<absl::Status> advanced(steps.size());
+    INLAY_RETURN_IF_ERROR(engine.Forward(steps, logits, nullptr, absl::MakeSpan(advanced)));
+    size_t row = 0;
+    for (size_t j = 0; j < entries.size(); ++j) {
+      const auto& [i, step] = entries[j];
+      Generation& generation = *taken_[i]->steps;
+      outcomes[i] = advanced[j];
+      if (advanced[j].ok()) outcomes[i] = generation.Accept(logits.Slice(row, step.logit_rows));
+      row += step.logit_rows;
+    }
+    // Drafted tokens need memory: where there is too little of it, a token alone may still fit.
+    for (const auto& [i, step] : entries) {
+      inlay_generation& answer = *taken_[i];
+      if (absl::IsResourceExhausted(outcomes[i]) && step.tokens.size() > 1 && Runs(&answer) &&
+          !answer.steps->in_prompt()) {
+        outcomes[i] = RunSteps(answer);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  std::vector<inlay_generation*> taken_;
+};
+
+absl::Status NextPieces(absl::Span<inlay_generation* const> generations, inlay_piece* pieces) {
+  if (generations.empty()) return absl::OkStatus();
+  INLAY_ASSIGN_OR_RETURN(const auto pieces_of, ElementsOf("inlay_piece", pieces, generations.size(),
+                                                          kSizeToStatus<inlay_piece>));
+  INLAY_RETURN_IF_ERROR(CheckNotNull({{"a generation", generations[0]}}));
+  // Held: the callback that is polled may free the model's handle, and answers their conversations.
+  const std::shared_ptr<SharedModel> model = generations[0]->shared;
+  INLAY_RETURN_IF_ERROR(CheckNotAsking(*model));
+  const size_t most = model->engine().info().max_batch;
+  if (generations.size() > most) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "there are ", generations.size(), " answers, more than the ", most, " tokens of one pass"));
+  }
+  return OrOutOfMemory("these answers", [&]() -> absl::Status {
+    INLAY_ASSIGN_OR_RETURN(Together together, Together::Of(generations));
+    INLAY_ASSIGN_OR_RETURN(const std::vector<absl::Status> outcomes, together.Run());
+    std::string sentences;
+    for (size_t i = 0; i < generations.size(); ++i) {
+      const absl::Status status = TakePiece(
+          *generations[i], [&] { return outcomes[i]; }, pieces_of[i]);
+      if (status.ok()) continue;
+      INLAY_RETURN_IF_ERROR(Fill("inlay_piece",
+                                 inlay_piece{.size = sizeof(inlay_piece),
+                                             .text = nullptr,
+                                             .text_size = 0,
+                                             .tokens = nullptr,
+                                             .token_count = 0,
+                                             .done = 1,
+                                             .reason = INLAY_STOP_CANCELLED,
+                                             .log_probabilities = nullptr,
+                                             .status = CodeOf(status)},
+                                 pieces_of[i]));
+      absl::StrAppend(&sentences, sentences.empty() ? "" : "; ", "answer ", i, ": ",
+                      status.message());
+    }
+    if (!sentences.empty()) SetLastError(sentences);
+    return absl::OkStatus();
+  });
 }
 
 // Stops the answer, or has the call that runs it do so.
@@ -219,7 +399,7 @@ absl::StatusOr<int32_t> Sample(const inlay_cache& cache, const float* logits,
     return absl::InvalidArgumentError(absl::StrCat(
         "an answer of ", answer, " tokens is longer than the conversation of ", history.size()));
   }
-  const SamplingOptions sampling = SamplingOf(all);
+  INLAY_ASSIGN_OR_RETURN(const SamplingOptions sampling, SamplingOf(all, model.loaded()));
   INLAY_RETURN_IF_ERROR(CheckSampling(sampling));
   return Sampler(WithoutSuppressed(sampling, model.tokenizer()))
       .Sample(TokenLogits(model.tokenizer(), {logits, model.engine().info().vocab_size}), history,
@@ -266,6 +446,15 @@ inlay_status inlay_next_piece(inlay_generation* generation, inlay_piece* piece) 
   return Call([&]() -> absl::Status {
     INLAY_RETURN_IF_ERROR(CheckNotNull({{"generation", generation}}));
     return inlay::c_api::NextPieceAlone(*generation, piece);
+  });
+}
+
+inlay_status inlay_next_pieces(inlay_generation* const* generations, size_t count,
+                               inlay_piece* pieces) {
+  return Call([&]() -> absl::Status {
+    INLAY_RETURN_IF_ERROR(CheckArray("generations", generations, count));
+    INLAY_RETURN_IF_ERROR(CheckArray("pieces", pieces, count));
+    return inlay::c_api::NextPieces({generations, count}, pieces);
   });
 }
 

@@ -1,5 +1,7 @@
 #include "gemma_like/c_api/call.h"
 
+#include <cxxabi.h>
+
 #include <exception>
 #include <new>
 #include <string>
@@ -38,7 +40,7 @@ void SetLastError(absl::string_view sentence) { last_error = std::string(sentenc
 
 const char* LastError() { return last_error.c_str(); }
 
-inlay_status Call(absl::FunctionRef<absl::Status()> body) noexcept {
+inlay_status Call(absl::FunctionRef<absl::Status()> body) {
   try {
     absl::Status status;
     try {
@@ -47,10 +49,16 @@ inlay_status Call(absl::FunctionRef<absl::Status()> body) noexcept {
       status = absl::ResourceExhaustedError("there is not enough memory for this");
     } catch (const std::exception& error) {
       status = absl::UnknownError(error.what());
+#ifdef __GLIBCXX__
+    } catch (const abi::__forced_unwind&) {
+      throw;  // the thread ends, which must not be kept from it
+#endif
+    } catch (...) {
+      status = absl::UnknownError("a callback threw what is no std::exception");
     }
     if (!status.ok()) SetLastError(status.message());
     return CodeOf(status);
-  } catch (...) {
+  } catch (const std::bad_alloc&) {
     last_error.clear();  // no memory for the sentence either
     return INLAY_RESOURCE_EXHAUSTED;
   }
@@ -79,10 +87,9 @@ absl::Status CopyOutString(absl::string_view from, char* to, size_t capacity, si
   return absl::OkStatus();
 }
 
-absl::Status CheckSize(const char* what, size_t size) {
-  constexpr size_t kLeast = 2 * sizeof(size_t);
+absl::Status CheckSize(const char* what, size_t size, size_t least) {
   constexpr size_t kMost = size_t{1} << 16;
-  if (size >= kLeast && size <= kMost) return absl::OkStatus();
+  if (size >= least && size <= kMost) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("the size of ", what, " is ", size, ", not sizeof(", what, ")"));
 }

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <initializer_list>
 #include <utility>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -27,8 +28,9 @@ void SetLastError(absl::string_view sentence);
 const char* LastError();
 
 // Runs the body of a function of the C API. No exception leaves it: the standard library throws
-// where memory or threads run out.
-inlay_status Call(absl::FunctionRef<absl::Status()> body) noexcept;
+// where memory or threads run out, and a caller's callback may throw anything. What ends a thread
+// passes, as when a callback calls pthread_exit().
+inlay_status Call(absl::FunctionRef<absl::Status()> body);
 
 // InvalidArgument with the name of the first that is null.
 absl::Status CheckNotNull(std::initializer_list<std::pair<const char*, const void*>> arguments);
@@ -53,7 +55,8 @@ absl::Status CopyOut(const char* what, absl::Span<const T> from, T* to, size_t c
 // fit.
 absl::Status CopyOutString(absl::string_view from, char* to, size_t capacity, size_t* size);
 
-absl::Status CheckSize(const char* what, size_t size);
+// InvalidArgument for a size below `least` or far above that of any struct.
+absl::Status CheckSize(const char* what, size_t size, size_t least = 2 * sizeof(size_t));
 
 // `from` over the defaults: a caller of an older version passes only the first fields, and null
 // stands for none. InvalidArgument for a size that no version of the struct has.
@@ -73,6 +76,30 @@ absl::Status Fill(const char* what, Struct from, Struct* to) {
   from.size = to->size;
   std::memcpy(to, &from, std::min(to->size, sizeof(Struct)));
   return absl::OkStatus();
+}
+
+// The size of a struct up to its member `status`.
+template <class Struct>
+inline constexpr size_t kSizeToStatus = offsetof(Struct, status) + sizeof(Struct::status);
+
+// The elements of an array, whose size is that of the version that its caller knows.
+// InvalidArgument when they differ in it or have less than `least`.
+template <class Struct>
+absl::StatusOr<std::vector<Struct*>> ElementsOf(const char* what, Struct* first, size_t count,
+                                                size_t least) {
+  std::vector<Struct*> elements;
+  for (size_t i = 0; i < count; ++i) {
+    auto* const element =
+        reinterpret_cast<Struct*>(reinterpret_cast<char*>(first) + i * first->size);
+    INLAY_RETURN_IF_ERROR(CheckSize(what, element->size, least));
+    if (element->size % alignof(Struct) != 0 || element->size != first->size) {
+      return absl::InvalidArgumentError(absl::StrCat("the size of ", what, " number ", i, " is ",
+                                                     element->size, ", that of the first is ",
+                                                     first->size));
+    }
+    elements.push_back(element);
+  }
+  return elements;
 }
 
 }  // namespace inlay::c_api

@@ -1,4 +1,5 @@
 // Chats of the C API: messages to tokens, and answers to messages.
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,13 +29,22 @@ absl::StatusOr<inlay_chat> RenderChat(SharedModel& model, const inlay_chat_input
       const inlay_chat_input o,
       Complete("inlay_chat_input", given,
                {sizeof(inlay_chat_input), /*messages=*/nullptr, /*tools=*/nullptr,
-                /*variables=*/nullptr, /*no_generation_prompt=*/0, /*now=*/0}));
+                /*variables=*/nullptr, /*no_generation_prompt=*/0, /*now=*/0,
+                /*chat_template=*/nullptr}));
   INLAY_RETURN_IF_ERROR(CheckNotNull({{"messages", o.messages}}));
   INLAY_ASSIGN_OR_RETURN(
       ChatInput input, ChatInput::Parse(o.messages, TextOrNone(o.tools), TextOrNone(o.variables)));
   input.add_generation_prompt = o.no_generation_prompt == 0;
   if (o.now != 0) input.options.now = absl::FromUnixSeconds(o.now);
-  INLAY_ASSIGN_OR_RETURN(const ChatRenderer* renderer, model.Renderer());
+  const absl::string_view source = TextOrNone(o.chat_template);
+  std::optional<ChatRenderer> given_template;
+  const ChatRenderer* renderer = nullptr;
+  if (source.empty()) {
+    INLAY_ASSIGN_OR_RETURN(renderer, model.Renderer());
+  } else {
+    INLAY_ASSIGN_OR_RETURN(given_template, ChatRenderer::CreateFrom(model.tokenizer(), source));
+    renderer = &*given_template;
+  }
   INLAY_ASSIGN_OR_RETURN(RenderedChat rendered, renderer->Render(input));
   const bool has_tools = input.has_tools();
   return inlay_chat{std::move(rendered), std::move(input.tools), has_tools};

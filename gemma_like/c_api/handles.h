@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "cache/kv_cache.h"
+#include "gemma_like/c_api/target.h"
 #include "gemma_like/grammar/answer_grammars.h"
 #include "gemma_like/inlay_c.h"
 #include "gemma_like/load_model.h"
@@ -35,6 +36,7 @@ class SharedModel {
   absl::StatusOr<const ChatRenderer*> Renderer();
 
  private:
+  const TargetUse target_;
   const LoadedModel loaded_;
   AnswerGrammars grammars_;
   std::mutex mutex_;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "base/status_macros.h"
 #include "gemma_like/c_api/call.h"
 #include "gemma_like/c_api/chat_handle.h"
@@ -66,29 +67,42 @@ inlay_options DefaultOptions(const LoadedModel& model) {
           .shape_in_order = 0,
           .presence_penalty = s.presence_penalty,
           .frequency_penalty = s.frequency_penalty,
-          .chat = nullptr};
+          .chat = nullptr,
+          .logit_bias = nullptr,
+          .logit_bias_count = 0,
+          .log_probabilities = 0};
 }
 
 absl::StatusOr<inlay_options> WithDefaults(const inlay_options* options, const LoadedModel& model) {
   return Complete("inlay_options", options, DefaultOptions(model));
 }
 
-SamplingOptions SamplingOf(const inlay_options& o) {
-  return {.temperature = o.temperature,
-          .top_k = o.top_k,
-          .top_p = o.top_p,
-          .min_p = o.min_p,
-          .repeat_penalty = o.repeat_penalty,
-          .repeat_last_n = o.repeat_last_n,
-          .presence_penalty = o.presence_penalty,
-          .frequency_penalty = o.frequency_penalty,
-          .seed = o.seed};
+absl::StatusOr<SamplingOptions> SamplingOf(const inlay_options& o, const LoadedModel& model) {
+  SamplingOptions sampling{.temperature = o.temperature,
+                           .top_k = o.top_k,
+                           .top_p = o.top_p,
+                           .min_p = o.min_p,
+                           .repeat_penalty = o.repeat_penalty,
+                           .repeat_last_n = o.repeat_last_n,
+                           .presence_penalty = o.presence_penalty,
+                           .frequency_penalty = o.frequency_penalty,
+                           .seed = o.seed};
+  INLAY_RETURN_IF_ERROR(CheckArray("logit_bias", o.logit_bias, o.logit_bias_count));
+  for (const inlay_bias& bias : absl::MakeConstSpan(o.logit_bias, o.logit_bias_count)) {
+    if (bias.token < 0 || static_cast<size_t>(bias.token) >= model.engine->info().vocab_size) {
+      return absl::InvalidArgumentError(absl::StrCat("logit_bias has the token ", bias.token,
+                                                     ", outside 0 to ",
+                                                     model.engine->info().vocab_size - 1));
+    }
+    sampling.logit_bias.emplace_back(bias.token, bias.bias);
+  }
+  return sampling;
 }
 
 absl::StatusOr<GenerateOptions> GenerateOptionsOf(const inlay_options& o, SharedModel& model) {
   GenerateOptions options;
   options.max_tokens = o.max_tokens;
-  options.sampling = SamplingOf(o);
+  INLAY_ASSIGN_OR_RETURN(options.sampling, SamplingOf(o, model.loaded()));
   INLAY_RETURN_IF_ERROR(CheckArray("stop_texts", o.stop_texts, o.stop_text_count));
   for (size_t i = 0; i < o.stop_text_count; ++i) {
     INLAY_RETURN_IF_ERROR(CheckNotNull({{"a stop text", o.stop_texts[i]}}));
@@ -96,6 +110,7 @@ absl::StatusOr<GenerateOptions> GenerateOptionsOf(const inlay_options& o, Shared
   }
   options.ignore_eos = o.ignore_end != 0;
   options.draft = o.draft;
+  if (o.log_probabilities != 0) options.top_chances = 0;
   if (o.chat != nullptr) {
     options.shown_control = MarkerTokens(model.tokenizer(), o.chat->rendered.answer_format);
   }

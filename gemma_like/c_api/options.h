@@ -16,7 +16,8 @@ inlay_options DefaultOptions(const LoadedModel& model);
 // What `options`, which may be null, say together with the defaults.
 absl::StatusOr<inlay_options> WithDefaults(const inlay_options* options, const LoadedModel& model);
 
-SamplingOptions SamplingOf(const inlay_options& options);
+// InvalidArgument for biases of tokens that the model does not have; CheckSampling checks the rest.
+absl::StatusOr<SamplingOptions> SamplingOf(const inlay_options& options, const LoadedModel& model);
 
 // InvalidArgument for what cannot be read, ResourceExhausted for a shape that is too large.
 absl::StatusOr<GenerateOptions> GenerateOptionsOf(const inlay_options& options, SharedModel& model);

@@ -25,23 +25,19 @@ namespace inlay::c_api {
 namespace {
 
 // Checks the steps, and takes their conversations into use.
-absl::StatusOr<std::vector<Use>> UseAll(absl::Span<const inlay_step> steps) {
+absl::StatusOr<std::vector<Use>> UseAll(absl::Span<inlay_step* const> steps) {
   std::vector<Use> used;
   for (size_t i = 0; i < steps.size(); ++i) {
-    const inlay_step& step = steps[i];
-    if (step.size != sizeof(inlay_step)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the size of inlay_step is ", step.size, ", not ", sizeof(inlay_step)));
-    }
+    const inlay_step& step = *steps[i];
     INLAY_RETURN_IF_ERROR(CheckNotNull({{"cache", step.cache}}));
     INLAY_RETURN_IF_ERROR(CheckArray("tokens", step.tokens, step.count));
-    if (step.cache->shared != steps.front().cache->shared) {
+    if (step.cache->shared != steps.front()->cache->shared) {
       return absl::InvalidArgumentError("the conversations are of different models");
     }
     absl::StatusOr<Use> use = Use::Of(step.cache->conversation);
     if (!use.ok()) {
       for (size_t j = 0; j < i; ++j) {
-        if (steps[j].cache->conversation != step.cache->conversation) continue;
+        if (steps[j]->cache->conversation != step.cache->conversation) continue;
         return absl::InvalidArgumentError(
             absl::StrCat("steps ", j, " and ", i, " are of the same conversation"));
       }
@@ -52,12 +48,12 @@ absl::StatusOr<std::vector<Use>> UseAll(absl::Span<const inlay_step> steps) {
   return used;
 }
 
-absl::Status Forward(absl::Span<inlay_step> steps, float* logits, size_t capacity) {
+absl::Status Forward(absl::Span<inlay_step* const> steps, float* logits, size_t capacity) {
   if (steps.empty()) return absl::InvalidArgumentError("there are no steps");
   // Held, as the conversations are: the callback that is polled may free the handles.
   std::shared_ptr<SharedModel> model;
   INLAY_ASSIGN_OR_RETURN(const std::vector<Use> used, UseAll(steps));
-  model = steps.front().cache->shared;
+  model = steps.front()->cache->shared;
   INLAY_RETURN_IF_ERROR(CheckNotAsking(*model));
   Engine& engine = model->engine();
   // Copies: the conversations' own tokens, which may be among them, move as these grow.
@@ -65,10 +61,11 @@ absl::Status Forward(absl::Span<inlay_step> steps, float* logits, size_t capacit
   std::vector<SequenceStep> sequences;
   size_t rows = 0;
   for (size_t i = 0; i < steps.size(); ++i) {
-    tokens.emplace_back(steps[i].tokens, steps[i].tokens + steps[i].count);
+    const inlay_step& step = *steps[i];
+    tokens.emplace_back(step.tokens, step.tokens + step.count);
     sequences.push_back(
-        {.cache = &used[i].cache(), .tokens = tokens.back(), .logit_rows = steps[i].logit_rows});
-    rows += steps[i].logit_rows;
+        {.cache = &used[i].cache(), .tokens = tokens.back(), .logit_rows = step.logit_rows});
+    rows += step.logit_rows;
   }
   const size_t vocab_size = engine.info().vocab_size;
   if (rows > capacity / vocab_size) {
@@ -82,7 +79,7 @@ absl::Status Forward(absl::Span<inlay_step> steps, float* logits, size_t capacit
                                        watch.Check(), absl::MakeSpan(outcomes)));
   std::string sentences;
   for (size_t i = 0; i < steps.size(); ++i) {
-    steps[i].status = CodeOf(outcomes[i]);
+    steps[i]->status = CodeOf(outcomes[i]);
     if (outcomes[i].ok()) continue;
     absl::StrAppend(&sentences, sentences.empty() ? "" : "; ", "step ", i, ": ",
                     outcomes[i].message());
@@ -168,11 +165,15 @@ absl::Status Embed(const std::shared_ptr<SharedModel> held, absl::Span<const inl
 using inlay::c_api::Call;
 using inlay::c_api::CheckArray;
 using inlay::c_api::CheckNotNull;
+using inlay::c_api::ElementsOf;
 
 inlay_status inlay_forward(inlay_step* steps, size_t count, float* logits, size_t capacity) {
   return Call([&]() -> absl::Status {
     INLAY_RETURN_IF_ERROR(CheckArray("steps", steps, count));
-    return inlay::c_api::Forward({steps, count}, logits, capacity);
+    INLAY_ASSIGN_OR_RETURN(
+        const std::vector<inlay_step*> elements,
+        ElementsOf("inlay_step", steps, count, inlay::c_api::kSizeToStatus<inlay_step>));
+    return inlay::c_api::Forward(elements, logits, capacity);
   });
 }
 
@@ -200,7 +201,8 @@ inlay_status inlay_log_probabilities(const inlay_model* model, const float* logi
 inlay_status inlay_perplexity(const inlay_model* model, const int32_t* tokens, size_t count,
                               size_t chunk, int row_type, inlay_likelihood* likelihood) {
   return Call([&]() -> absl::Status {
-    INLAY_RETURN_IF_ERROR(CheckNotNull({{"model", model}}));
+    INLAY_RETURN_IF_ERROR(CheckNotNull({{"model", model}, {"inlay_likelihood", likelihood}}));
+    INLAY_RETURN_IF_ERROR(inlay::c_api::CheckSize("inlay_likelihood", likelihood->size));
     INLAY_RETURN_IF_ERROR(CheckArray("tokens", tokens, count));
     const inlay::FloatEnvironment environment;
     INLAY_ASSIGN_OR_RETURN(const inlay::LikelihoodSum sum,

@@ -62,7 +62,9 @@ using TextCallback = std::function<void(absl::string_view text)>;
 using StepCallback = std::function<void(const Generation& generation)>;
 
 // Runs a Generation from its prompt to its end. Cancelling during the prompt is an error
-// (Cancelled); cancelling later ends the answer after the current token.
+// (Cancelled); cancelling later ends the answer after the current token. On an error during the
+// prompt the conversation is as it was; on a later one it has the prompt and the answer so far,
+// perhaps without the tokens of the latest text.
 absl::StatusOr<GenerateResult> Generate(Engine& engine, const Tokenizer& tokenizer, KVCache& cache,
                                         absl::Span<const int32_t> prompt,
                                         const GenerateOptions& options,

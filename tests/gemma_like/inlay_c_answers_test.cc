@@ -162,6 +162,75 @@ TEST_F(InlayCTest, RefusesShapesWithASentence) {
               HasSubstr("more than 1000000"));
 }
 
+TEST_F(InlayCTest, BiasesRuleTokensOutOrIn) {
+  options_.temperature = 0;
+  const std::string first = Answer(cache_);
+  const int32_t token = inlay_cache_tokens(cache_)[prompt_.size()];
+  inlay_bias bias = {token, -1000};
+  options_.logit_bias = &bias;
+  options_.logit_bias_count = 1;
+  inlay_cache* cache = NewCache();
+  EXPECT_NE(Answer(cache), first);
+  const int32_t* tokens = inlay_cache_tokens(cache);
+  EXPECT_EQ(std::count(tokens + prompt_.size(), tokens + inlay_cache_length(cache), token), 0);
+  inlay_free_cache(cache);
+  bias.bias = 1000;
+  cache = NewCache();
+  Answer(cache);
+  tokens = inlay_cache_tokens(cache);
+  EXPECT_EQ(std::count(tokens + prompt_.size(), tokens + inlay_cache_length(cache), token), 20);
+  std::vector<float> logits(inlay_vocabulary_size(model_));
+  int32_t sampled = -1;
+  EXPECT_EQ(inlay_sample(cache, logits.data(), &options_, 0, &sampled), INLAY_OK);
+  EXPECT_EQ(sampled, token);
+  bias.bias = 1001;
+  EXPECT_ERROR(inlay_sample(cache, logits.data(), &options_, 0, &sampled), INLAY_INVALID_ARGUMENT,
+               "is 1001");
+  for (const int32_t none : {-1, 1024}) {
+    bias = {none, 1};
+    EXPECT_ERROR(inlay_sample(cache, logits.data(), &options_, 0, &sampled), INLAY_INVALID_ARGUMENT,
+                 "logit_bias has the token " + std::to_string(none) + ", outside 0 to 1023");
+  }
+  options_.logit_bias = nullptr;
+  EXPECT_ERROR(inlay_sample(cache, logits.data(), &options_, 0, &sampled), INLAY_INVALID_ARGUMENT,
+               "logit_bias is NULL");
+  inlay_free_cache(cache);
+}
+
+TEST_F(InlayCTest, PiecesTellHowLikelyTheirTokensAre) {
+  const size_t vocab = inlay_vocabulary_size(model_);
+  for (const bool asked : {true, false}) {
+    options_.log_probabilities = asked;
+    inlay_cache* cache = NewCache();
+    inlay_cache* by_hand = NewCache();
+    std::vector<float> logits(vocab);
+    ASSERT_EQ(inlay_append(by_hand, prompt_.data(), prompt_.size(), logits.data()), INLAY_OK);
+    inlay_generation* generation = nullptr;
+    ASSERT_EQ(inlay_start_generation(cache, prompt_.data(), prompt_.size(), &options_, &generation),
+              INLAY_OK)
+        << inlay_last_error();
+    inlay_piece piece = {};
+    piece.size = sizeof(piece);
+    size_t tokens = 0;
+    while (piece.done == 0) {
+      ASSERT_EQ(inlay_next_piece(generation, &piece), INLAY_OK) << inlay_last_error();
+      if (!asked) {
+        EXPECT_EQ(piece.log_probabilities, nullptr);
+      }
+      for (size_t i = 0; asked && i < piece.token_count; ++i, ++tokens) {
+        double expected = 0;
+        ASSERT_EQ(inlay_log_probabilities(model_, logits.data(), &piece.tokens[i], 1, &expected),
+                  INLAY_OK);
+        EXPECT_NEAR(piece.log_probabilities[i], expected, 1e-5);
+        ASSERT_EQ(inlay_append(by_hand, &piece.tokens[i], 1, logits.data()), INLAY_OK);
+      }
+    }
+    EXPECT_EQ(tokens, asked ? 20u : 0u);
+    inlay_free_generation(generation);
+    for (inlay_cache* one : {cache, by_hand}) inlay_free_cache(one);
+  }
+}
+
 TEST_F(InlayCTest, AnswersComeInPieces) {
   const std::string expected = Answer(cache_);
   inlay_cache* cache = NewCache();

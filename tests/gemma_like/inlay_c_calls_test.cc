@@ -221,7 +221,7 @@ TEST_F(InlayCCallsTest, CallbacksMayFreeTheHandles) {
   enum Way { kAppend, kForward, kGenerate, kPieces, kPerplexity };
   for (const Way way : {kAppend, kForward, kGenerate, kPieces, kPerplexity}) {
     Handles handles;
-    const inlay_model_options one = {sizeof(one), 1, 0};
+    const inlay_model_options one = {sizeof(one), 1, 0, 0};
     ASSERT_EQ(inlay_load_model(kBardPath, &one, &model_), INLAY_OK);
     handles.model = model_;
     inlay_model* const model = model_;
@@ -360,7 +360,9 @@ TEST_F(InlayCCallsTest, ListsOfNothingMayBeNull) {
   EXPECT_ERROR(inlay_generate(cache_, nullptr, 0, nullptr, nullptr, nullptr, nullptr),
                INLAY_INVALID_ARGUMENT, "the prompt is empty");
   EXPECT_ERROR(inlay_forward(nullptr, 0, nullptr, 0), INLAY_INVALID_ARGUMENT, "there are no steps");
-  EXPECT_ERROR(inlay_perplexity(model_, nullptr, 0, 8, INLAY_ROWS_F16, nullptr),
+  inlay_likelihood likelihood = {};
+  likelihood.size = sizeof(likelihood);
+  EXPECT_ERROR(inlay_perplexity(model_, nullptr, 0, 8, INLAY_ROWS_F16, &likelihood),
                INLAY_INVALID_ARGUMENT, "chunk is 8");
   // Where there are some, NULL is still refused.
   EXPECT_ERROR(inlay_append(cache_, nullptr, 1, nullptr), INLAY_INVALID_ARGUMENT, "tokens is NULL");
@@ -370,6 +372,33 @@ TEST_F(InlayCCallsTest, ListsOfNothingMayBeNull) {
                "tokens is NULL");
   EXPECT_ERROR(inlay_tokenize(model_, nullptr, 1, tokens, 8, &count), INLAY_INVALID_ARGUMENT,
                "text is NULL");
+}
+
+// A program of a later version, whose steps have more fields.
+TEST_F(InlayCCallsTest, StepsAreAsFarApartAsTheirSizeSays) {
+  struct LaterStep {
+    inlay_step step;
+    double more[3];
+  };
+  inlay_cache* other = NewCache();
+  LaterStep steps[] = {
+      {{sizeof(LaterStep), cache_, prompt_.data(), 3, 1, INLAY_ERROR}, {1, 2, 3}},
+      {{sizeof(LaterStep), other, prompt_.data(), 4, 1, INLAY_ERROR}, {4, 5, 6}},
+  };
+  const size_t vocab = inlay_vocabulary_size(model_);
+  std::vector<float> logits(2 * vocab), alone(vocab);
+  ASSERT_EQ(inlay_forward(&steps[0].step, 2, logits.data(), logits.size()), INLAY_OK)
+      << inlay_last_error();
+  EXPECT_EQ(steps[1].step.status, INLAY_OK);
+  EXPECT_EQ(steps[1].more[0], 4);
+  EXPECT_EQ(inlay_cache_length(cache_), 3u);
+  EXPECT_EQ(inlay_cache_length(other), 4u);
+  inlay_free_cache(other);
+  other = NewCache();
+  ASSERT_EQ(inlay_append(other, prompt_.data(), 4, alone.data()), INLAY_OK);
+  EXPECT_TRUE(
+      std::equal(alone.begin(), alone.end(), logits.begin() + static_cast<ptrdiff_t>(vocab)));
+  inlay_free_cache(other);
 }
 
 TEST_F(InlayCCallsTest, HandlesThatAreNullHaveNothing) {

@@ -51,7 +51,7 @@ class InlayCChatTest : public ::testing::Test {
   // The answer's message. `schema`: of its JSON; nullptr: any text.
   std::string Answer(const char* messages, const char* tools, const char* variables,
                      const char* schema = nullptr, const char* shape_after = nullptr) {
-    inlay_chat_input input = {sizeof(input), messages, tools, variables, 0, 0};
+    inlay_chat_input input = {sizeof(input), messages, tools, variables, 0, 0, nullptr};
     inlay_chat* chat = Render(input);
     inlay_cache* cache = nullptr;
     EXPECT_EQ(inlay_create_cache(model_, nullptr, &cache), INLAY_OK);
@@ -108,7 +108,8 @@ TEST_F(InlayCChatTest, AShapeFollowsTheThoughtsThatThePromptHasOpened) {
 
 TEST_F(InlayCChatTest, OnlyTheTemplateWritesControlTokens) {
   inlay_chat_input input = {
-      sizeof(input), R"([{"role": "user", "content": "<|im_end|>"}])", nullptr, nullptr, 1, 0};
+      sizeof(input), R"([{"role": "user", "content": "<|im_end|>"}])", nullptr, nullptr, 1, 0,
+      nullptr};
   inlay_chat* chat = Render(input);
   size_t size = 0, count = 0;
   const char* text = inlay_chat_text(chat, &size);
@@ -131,7 +132,7 @@ TEST_F(InlayCChatTest, OnlyTheTemplateWritesControlTokens) {
 // An answer of other origin, or one that was cut.
 TEST_F(InlayCChatTest, MessagesAreJsonWhateverTheAnswerHas) {
   const inlay_chat_input input = {
-      sizeof(input), R"([{"role": "user", "content": "Hello"}])", nullptr, nullptr, 0, 0};
+      sizeof(input), R"([{"role": "user", "content": "Hello"}])", nullptr, nullptr, 0, 0, nullptr};
   inlay_chat* chat = Render(input);
   const auto read = [&](const char* answer, size_t answer_size) {
     char message[200];
@@ -153,7 +154,7 @@ TEST_F(InlayCChatTest, MessagesAreJsonWhateverTheAnswerHas) {
 
 TEST_F(InlayCChatTest, RefusesWhatIsNoChat) {
   inlay_chat* chat = nullptr;
-  inlay_chat_input input = {sizeof(input), nullptr, nullptr, nullptr, 0, 0};
+  inlay_chat_input input = {sizeof(input), nullptr, nullptr, nullptr, 0, 0, nullptr};
   EXPECT_ERROR(inlay_render_chat(model_, &input, &chat), INLAY_INVALID_ARGUMENT,
                "messages is NULL");
   input.messages = "[{]";
@@ -161,7 +162,36 @@ TEST_F(InlayCChatTest, RefusesWhatIsNoChat) {
   input.messages = "[]";
   input.tools = "{";
   EXPECT_ERROR(inlay_render_chat(model_, &input, &chat), INLAY_INVALID_ARGUMENT, "the tools");
+  input.tools = nullptr;
+  input.messages = R"([{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}])";
+  EXPECT_ERROR(inlay_render_chat(model_, &input, &chat), INLAY_INVALID_ARGUMENT,
+               "message 0: part 0 of its content is of the type 'image_url'");
   EXPECT_EQ(chat, nullptr);
+}
+
+TEST_F(InlayCChatTest, ATemplateMayBeGiven) {
+  inlay_chat_input input = {sizeof(input),
+                            R"([{"role": "user", "content": [{"type": "text", "text": "Hi"},
+                                                             {"type": "text", "text": "there"}]}])",
+                            nullptr,
+                            nullptr,
+                            0,
+                            0,
+                            "{% for m in messages %}<|im_start|>{{ m.content }}{% endfor %}!"};
+  inlay_chat* chat = Render(input);
+  size_t size = 0;
+  const char* text = inlay_chat_text(chat, &size);
+  EXPECT_EQ(std::string(text, size), "<|im_start|>Hi\nthere!");
+  inlay_free_chat(chat);
+  input.chat_template = "{% for %}";
+  EXPECT_ERROR(inlay_render_chat(model_, &input, &chat), INLAY_INVALID_ARGUMENT,
+               "the chat template");
+  // The model's own.
+  input.chat_template = "";
+  chat = Render(input);
+  text = inlay_chat_text(chat, &size);
+  EXPECT_EQ(std::string(text, size).substr(0, 17), "<|im_start|>user\n");
+  inlay_free_chat(chat);
 }
 
 }  // namespace

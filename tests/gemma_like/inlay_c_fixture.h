@@ -33,7 +33,7 @@ inline int StopAtOnce(const char*, size_t, void*) { return 1; }
 class InlayCTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    const inlay_model_options two = {sizeof(two), 2, 0};
+    const inlay_model_options two = {sizeof(two), 2, 0, 0};
     ASSERT_EQ(inlay_load_model(kBardPath, &two, &model_), INLAY_OK) << inlay_last_error();
     cache_ = NewCache();
     prompt_ = Tokens(kPrompt);

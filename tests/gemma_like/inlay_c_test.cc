@@ -75,6 +75,7 @@ TEST_F(InlayCTest, ForksRewindsSavesAndLoads) {
   const size_t greatest = inlay_cache_length(cache_);
   EXPECT_EQ(inlay_rewind_cache(fork, greatest - 20), INLAY_OK);
   EXPECT_EQ(inlay_rewind_cache(fork, greatest - 32), INLAY_OK);
+  EXPECT_EQ(inlay_rewind_cache(fork, 0), INLAY_OK);
 
   // Waiting takes less memory, and what follows is the same.
   inlay_cache* waiting = nullptr;
@@ -122,7 +123,7 @@ TEST_F(InlayCTest, OlderStructsHaveTheDefaultsOfWhatTheyLack) {
   EXPECT_EQ(inlay_default_options(model_, &older.options), INLAY_OK);
   EXPECT_EQ(older.options.top_k, options_.top_k);
   EXPECT_EQ(older.options.draft, 99u) << "beyond the size";
-  EXPECT_GE(inlay_interface_version(), 5);
+  EXPECT_GE(inlay_interface_version(), 6);
   EXPECT_THAT(inlay_version(), HasSubstr("."));
 }
 
@@ -164,6 +165,10 @@ TEST_F(InlayCTest, LogitsAndBatches) {
   EXPECT_GE(inlay_rewind_depth(whole), 32u);
   inlay_step sizeless = {0, whole, prompt_.data(), 1, 0, INLAY_OK};
   EXPECT_EQ(inlay_forward(&sizeless, 1, nullptr, 0), INLAY_INVALID_ARGUMENT);
+  inlay_step unlike[] = {{sizeof(inlay_step), whole, prompt_.data(), 1, 0, INLAY_OK},
+                         {sizeof(inlay_step) + 8, q8, prompt_.data(), 1, 0, INLAY_OK}};
+  EXPECT_ERROR(inlay_forward(unlike, 2, nullptr, 0), INLAY_INVALID_ARGUMENT,
+               "the size of inlay_step number 1 is 56, that of the first is 48");
   EXPECT_EQ(inlay_forward(nullptr, 1, nullptr, 0), INLAY_INVALID_ARGUMENT);
   for (inlay_cache* cache : {whole, q8, small}) inlay_free_cache(cache);
 }
@@ -183,10 +188,10 @@ TEST_F(InlayCTest, ErrorsAreCodesAndSentences) {
   EXPECT_EQ(inlay_load_model("no/such/file", nullptr, &none), INLAY_NOT_FOUND);
   EXPECT_THAT(inlay_last_error(), HasSubstr("no/such/file"));
   EXPECT_EQ(inlay_load_model("LICENSE", nullptr, &none), INLAY_INVALID_ARGUMENT);
-  const inlay_model_options negative = {sizeof(negative), -1, 0};
+  const inlay_model_options negative = {sizeof(negative), -1, 0, 0};
   EXPECT_EQ(inlay_load_model(kBardPath, &negative, &none), INLAY_INVALID_ARGUMENT);
   EXPECT_THAT(inlay_last_error(), HasSubstr("threads is -1"));
-  const inlay_model_options sizeless = {0, 1, 0};
+  const inlay_model_options sizeless = {0, 1, 0, 0};
   EXPECT_EQ(inlay_load_model(kBardPath, &sizeless, &none), INLAY_INVALID_ARGUMENT);
   EXPECT_THAT(inlay_last_error(), HasSubstr("the size of inlay_model_options is 0"));
   EXPECT_EQ(inlay_load_model(nullptr, nullptr, &none), INLAY_INVALID_ARGUMENT);
@@ -388,6 +393,12 @@ TEST_F(InlayCTest, MeasuresLikelihoods) {
   EXPECT_EQ(likelihood.mean_nll_error, expected.mean_error());
   EXPECT_EQ(likelihood.perplexity, expected.perplexity());
   EXPECT_EQ(likelihood.perplexity_error, expected.perplexity_error());
+  // The result is checked first, before anything is computed.
+  inlay_likelihood sizeless = {};
+  EXPECT_ERROR(inlay_perplexity(model_, tokens.data(), tokens.size(), 3, 0, &sizeless),
+               INLAY_INVALID_ARGUMENT, "the size of inlay_likelihood is 0");
+  EXPECT_ERROR(inlay_perplexity(model_, tokens.data(), tokens.size(), 3, 0, nullptr),
+               INLAY_INVALID_ARGUMENT, "inlay_likelihood is NULL");
   for (const size_t chunk : {size_t{3}, tokens.size() + 1}) {
     EXPECT_ERROR(inlay_perplexity(model_, tokens.data(), tokens.size(), chunk, 0, &likelihood),
                  INLAY_INVALID_ARGUMENT, "chunk is " + std::to_string(chunk));
