@@ -270,7 +270,8 @@ void MultiplyUnpacked(const MatMulTask& task, const QuantizedRows& x, size_t beg
   using Kernel = WordsKernel<Kind>;
   constexpr size_t kGroups = Kernel::kGroups;
   constexpr size_t kPartRows = kUnpackedSlices * hn::MaxLanes(DRows());
-  constexpr size_t kParts = kTileRows / kPartRows;  // of a tile
+  // Of a tile. Targets that do not unpack compile this too, and with wider vectors it would be 0.
+  constexpr size_t kParts = kUnpacks ? kTileRows / kPartRows : 1;
   using Parts = typename Kernel::Group[kParts][kUnpackedBlocks * kGroups];
   static_assert(kUnpackedTiles * sizeof(Parts) <= kUnpackedMemory);
   Parts* const unpacked = new (KernelMemory()) Parts[kUnpackedTiles];
