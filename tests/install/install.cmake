@@ -59,6 +59,15 @@ string(REPEAT "--- .*" 8 answers)
 expect_output("${answers}[0-9]+ batches\n$" env -C ${SCRATCH}/empty
               ${SCRATCH}/build/schedule/schedule)
 
+# A model that is a type answers as one that is found at run time.
+build(typed)
+run(${SCRATCH}/build/embed/embed ${model})
+set(answer "${output}")
+run(env -C ${SCRATCH}/empty ${SCRATCH}/build/typed/typed)
+if(NOT output STREQUAL answer)
+  message(FATAL_ERROR "typed answers '${output}', and embed '${answer}'")
+endif()
+
 # The public header opens the interface, and none of what is behind it.
 file(WRITE ${SCRATCH}/headers.cc "#include \"inlay/inlay.h\"\n")
 run(${COMPILER} -std=c++20 -I ${SCRATCH}/prefix/include -M ${SCRATCH}/headers.cc)
