@@ -53,6 +53,28 @@ def test_only_the_template_writes_control_tokens(scripted: inlay.Model) -> None:
     assert names.count("<|im_end|>") == 1
 
 
+def test_contents_may_be_lists_of_texts(scripted: inlay.Model, bard: inlay.Model) -> None:
+    parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+    for model in (scripted, bard):
+        assert model.chat([{"role": "user", "content": parts}]).text \
+            == model.chat([{"role": "user", "content": "a\nb"}]).text
+        picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,"}}
+        with pytest.raises(inlay.InvalidArgumentError, match="part 2 .* 'image_url'"):
+            model.chat([{"role": "user", "content": [*parts, picture]}])
+
+
+def test_a_template_of_ones_own(scripted: inlay.Model) -> None:
+    messages = [{"role": "user", "content": "Hi"}]
+    template = "{% for m in messages %}<|im_start|>{{ m.content }}{% endfor %}"
+    chat = scripted.chat(messages, template=template)
+    assert chat.text == "<|im_start|>Hi"
+    assert scripted.chat(messages).text != chat.text
+    with pytest.raises(inlay.InvalidArgumentError, match="the chat template"):
+        scripted.chat(messages, template="{% for %}")
+    with pytest.raises(ValueError, match="NUL"):
+        scripted.chat(messages, template="\0")
+
+
 def test_refusals(scripted: inlay.Model, bard: inlay.Model) -> None:
     with pytest.raises(inlay.InvalidArgumentError, match="message 0"):
         scripted.chat([{"content": "no role"}])

@@ -184,6 +184,78 @@ def test_answers_have_their_shape(bard: inlay.Model, shape: inlay.Regex, matches
     assert answer.stop_reason is inlay.StopReason.END
 
 
+def test_biases_and_log_probabilities(bard: inlay.Model, prompt: list[int]) -> None:
+    answer = bard.generate(prompt, inlay.Options(max_tokens=10, temperature=0,
+                                                 log_probabilities=True))
+    answer.result()
+    assert len(answer.log_probabilities) == len(answer.tokens) == 10
+    tokens = prompt + answer.tokens
+    [rows] = bard.forward([inlay.Step(bard.sequence(), tokens[:-1], rows=10)])
+    assert answer.log_probabilities == pytest.approx(
+        bard.log_probabilities(rows, answer.tokens), abs=1e-5)
+    first = answer.tokens[0]
+    for bias in (-1000.0, 1000.0):
+        options = inlay.Options(max_tokens=10, temperature=0, ignore_end=True,
+                                logit_bias={first: bias})
+        biased = bard.generate(prompt, options)
+        biased.result()
+        assert biased.tokens.count(first) == (0 if bias < 0 else 10)
+        assert biased.log_probabilities == []
+    with pytest.raises(inlay.InvalidArgumentError, match="1024, outside 0 to 1023"):
+        bard.generate(prompt, inlay.Options(logit_bias={1024: 1.0}))
+
+
+def test_together(bard: inlay.Model, prompt: list[int]) -> None:
+    shape = inlay.Regex("(yes|no), because [a-z ]{5,10}[.]")
+    several = [inlay.Options(max_tokens=10 + seed, seed=seed, draft=4 if seed == 1 else 0,
+                             shape=shape if seed == 2 else None) for seed in range(6)]
+    expected = [bard.generate(prompt * (1 + 9 * i), options).result()
+                for i, options in enumerate(several)]
+    answers = [bard.generate(prompt * (1 + 9 * i), options) for i, options in enumerate(several)]
+    texts = {id(answer): "" for answer in answers}
+    for answer, text in inlay.generate_together(answers):
+        texts[id(answer)] += text
+    assert [answer.text for answer in answers] == expected == list(texts.values())
+    assert all(answer.stop_reason is not None for answer in answers)
+    assert list(inlay.generate_together(answers)) == list(inlay.generate_together([])) == []
+
+
+def test_together_may_be_closed_and_cancelled(bard: inlay.Model, prompt: list[int]) -> None:
+    def begin() -> tuple[list[inlay.Sequence], list[inlay.Generation]]:
+        sequences = [bard.sequence(max_length=1 << 20) for _ in range(3)]
+        options = inlay.Options(max_tokens=30, ignore_end=True)
+        return sequences, [sequence.generate(prompt, options) for sequence in sequences]
+
+    sequences, answers = begin()
+    pieces = 0
+    for answer, _ in inlay.generate_together(answers):
+        pieces += 1
+        if pieces == 10:
+            answers[1].close()
+    assert [len(answer.tokens) == 30 for answer in answers] == [True, False, True]
+    for sequence, answer in zip(sequences, answers):
+        assert sequence.tokens.tolist() == prompt + answer.tokens
+        sequence.append(1)
+    # A long prompt beside others: what is asked in its passes ends all.
+    sequences, answers = begin()
+    endless = bard.sequence(max_length=1 << 22)
+    answers.append(endless.generate(prompt * 300000))
+    with pytest.raises(inlay.CancelledError), inlay.cancel_when(lambda: True):
+        for _ in inlay.generate_together(answers):
+            pass
+    for sequence, answer in zip(sequences, answers):
+        # Within the prompt they have nothing.
+        assert sequence.tokens.tolist() == (prompt + answer.tokens if answer.tokens else [])
+        sequence.append(1)
+    assert len(endless) == 0
+    # What is refused changes nothing.
+    sequences, answers = begin()
+    with pytest.raises(inlay.FailedPreconditionError, match="given twice"):
+        list(inlay.generate_together([answers[0], answers[0]]))
+    list(inlay.generate_together(answers))
+    assert all(len(answer.tokens) == 30 for answer in answers)
+
+
 def test_json_schemas(bard: inlay.Model) -> None:
     schema: dict[str, list[Any]] = {"enum": ["red", True, None]}
     ended = []

@@ -51,6 +51,35 @@ def test_any_order_of_deaths() -> None:
                 use(left, thing)
 
 
+def test_a_forked_process_ends_at_once() -> None:
+    """Though a thread of its parent was in a call, of which it has a copy."""
+    script = f"""if True:
+        import os, sys, threading
+        import inlay
+        model = inlay.Model.load({str(BARD)!r}, threads=1)
+        asked, over = threading.Event(), threading.Event()
+        def compute():
+            with inlay.cancel_when(lambda: asked.set() or over.is_set()):
+                try:
+                    model.sequence(max_length=1 << 22).append([1] * 4000000)
+                except inlay.CancelledError:
+                    pass
+        thread = threading.Thread(target=compute)
+        thread.start()
+        asked.wait()
+        child = os.fork()
+        if child == 0:
+            import inlay._library
+            assert inlay._library._inside == 0
+            sys.exit(5)
+        _, status = os.waitpid(child, 0)
+        over.set()
+        thread.join()
+        print(os.waitstatus_to_exitcode(status))"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (run.stdout, run.returncode) == ("5\n", 0), run.stderr
+
+
 _models: list[inlay.Model] = []
 
 

@@ -3,7 +3,9 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +72,53 @@ def test_perplexity_is_that_of_the_command(bard: inlay.Model, tmp_path: Path) ->
     assert found.perplexity_error == expected["perplexity_error"]
     with pytest.raises(inlay.InvalidArgumentError, match="chunk is 3"):
         bard.perplexity(text, chunk=3)
+
+
+def test_notes_and_batches(bard: inlay.Model) -> None:
+    assert bard.notes == []
+    small = inlay.Model.load(BARD, threads=1, max_batch=4)
+    assert small.max_batch == 4
+    with pytest.raises(inlay.InvalidArgumentError, match="5 tokens is not between 1 and 4"):
+        small.forward([(small.sequence(), [1, 2, 3, 4, 5])])
+
+
+def test_instruction_sets() -> None:
+    script = f"""if True:
+        import inlay
+        try:
+            inlay.set_target("PDP11")
+        except inlay.InvalidArgumentError as error:
+            names = str(error).split("(")[1].split(")")[0].split(", ")
+        inlay.set_target(names[-1])
+        model = inlay.Model.load({str(BARD)!r}, threads=1)
+        print(model.fingerprint())
+        try:
+            inlay.set_target()
+        except inlay.FailedPreconditionError:
+            del model
+        inlay.set_target()
+        print(inlay.Model.load({str(BARD)!r}, threads=1).fingerprint())"""
+    run = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    plain, best = run.stdout.split()
+    assert best == inlay.Model.load(BARD, threads=1).fingerprint()
+    assert plain.startswith(f"inlay-{inlay.__version__}/")
+
+
+def test_a_file_that_shrinks(tmp_path: Path) -> None:
+    file = tmp_path / "shrinks.gguf"
+    shutil.copyfile(BARD, file)
+    script = f"""if True:
+        import os
+        import inlay
+        inlay.guard_mapped_files()
+        model = inlay.Model.load({str(file)!r}, threads=1)
+        os.truncate({str(file)!r}, 8192)
+        try:
+            model.sequence([1, 2, 3])
+        except inlay.DataLossError as error:
+            print(error)"""
+    run = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert "shorter" in run.stdout
 
 
 def test_log_probabilities(bard: inlay.Model, prompt: list[int]) -> None:

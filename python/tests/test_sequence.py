@@ -1,6 +1,7 @@
 """Sequences: the same bits however their tokens came to be there."""
 from __future__ import annotations
 
+import copy
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -100,6 +101,31 @@ def test_forks_share_memory(bard: inlay.Model, prompt: list[int]) -> None:
     forks[0].append(1)
     assert root.nbytes < inlay.shared_bytes([root, *forks]) < 2 * root.nbytes
     assert inlay.shared_bytes([]) == 0
+
+
+def test_copies_are_forks(bard: inlay.Model, prompt: list[int]) -> None:
+    sequence = bard.sequence(prompt)
+    for other in (copy.copy(sequence), copy.deepcopy([sequence])[0]):
+        assert (other.logits == sequence.logits).all()
+        other.append(1)
+        assert len(other) == len(prompt) + 1 and len(sequence) == len(prompt)
+
+
+def test_rewinds_to_nothing_at_any_time(other: inlay.Model) -> None:
+    tokens = [i % other.vocabulary_size for i in range(300)]
+    sequence = other.sequence(tokens)
+    sequence.rewind(0)
+    assert len(sequence) == 0
+    sequence.append(tokens)
+    assert (sequence.logits == other.sequence(tokens).logits).all()
+
+
+def test_no_tokens_are_an_empty_sequence(bard: inlay.Model) -> None:
+    nothing: list[Any] = [None, [], (), np.array([], np.int32), iter([])]
+    for tokens in nothing:
+        assert len(bard.sequence(tokens)) == 0
+    with pytest.raises(TypeError):
+        bard.sequence(np.array([], np.float32))
 
 
 def test_saves_and_loads(bard: inlay.Model, prompt: list[int], tmp_path: Path) -> None:

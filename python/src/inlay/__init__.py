@@ -13,8 +13,8 @@ from ._arrays import Tokens
 from .chat import Chat, Message
 from .errors import (BatchError, CancelledError, DataLossError, FailedPreconditionError, InlayError,
                      InvalidArgumentError, NotFoundError, OutOfMemoryError, OutOfRangeError)
-from .generation import Generation
-from .model import Model, Perplexity, Step, configs, pull
+from .generation import Generation, generate_together
+from .model import (Model, Perplexity, Step, configs, guard_mapped_files, pull, set_target)
 from .options import Gbnf, JsonSchema, Options, Regex, StopReason
 from .sequence import Sequence, shared_bytes
 
@@ -24,4 +24,5 @@ __all__ = ["BatchError", "CancelledError", "Chat", "DataLossError", "FailedPreco
            "Gbnf", "Generation", "InlayError", "InvalidArgumentError", "JsonSchema", "Message",
            "Model", "NotFoundError", "Options", "OutOfMemoryError", "OutOfRangeError", "Perplexity",
            "Regex", "Sequence", "Step", "StopReason", "Tokens", "cancel_when",
-           "configs", "pull", "shared_bytes"]
+           "configs", "generate_together", "guard_mapped_files", "pull", "set_target",
+           "shared_bytes"]

@@ -13,7 +13,7 @@ from . import errors
 from ._cdef import ffi
 
 # Structs may grow; functions that this package calls are there from this version on.
-INTERFACE_VERSION = 5
+INTERFACE_VERSION = 6
 
 # $INLAY_LIBRARY: another library than the wheel's. It stays loaded to the end, when Python drops
 # what is left in any order and handles are still freed by it.
@@ -104,6 +104,19 @@ def _leave() -> None:
             return
         _calls.notify()
     threading.Event().wait()
+
+
+def _after_fork() -> None:
+    """The forked process has the thread that forked alone, which is its main thread. Others may
+    have had the lock."""
+    global _calls, _inside
+    _calls = threading.Condition()
+    _inside = 0
+    thread.main = True
+    thread.inside = False
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 @contextmanager

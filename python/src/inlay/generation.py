@@ -3,13 +3,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Any
 
 from . import errors
 from ._cdef import ffi
-from ._library import cancel_when, check, lib, ready
+from ._library import cancel_when, check, error_type, last_sentence, lib, ready
 from .options import StopReason
 
 
@@ -32,6 +33,9 @@ class Generation(Iterator[str], AsyncIterator[str]):
         self._closed = False  # no further step begins
         self._text: list[str] = []
         self.tokens: list[int] = []  # generated so far, without an end-of-generation token
+        # With Options.log_probabilities: the natural logarithm of the probability that the model
+        # gives each of the tokens before any option.
+        self.log_probabilities: list[float] = []
         self.stop_reason: StopReason | None = None  # once it has ended by itself
 
     @property
@@ -111,23 +115,85 @@ class Generation(Iterator[str], AsyncIterator[str]):
             # Handlers of signals may also raise just after a step that has succeeded: its piece
             # counts, and the answer must give its sequence back.
             closing, self._closed = self._closed, True
-            self._take()
+            self._take(self._piece)
             if closing and isinstance(error, errors.CancelledError):
                 return ""  # by close()
             raise
-        return self._take()
+        return self._take(self._piece)
 
-    def _take(self) -> str:
+    def _take(self, piece: Any) -> str:
         """Adds the piece to what there is; its text."""
-        piece = self._piece
         text = ""
         if piece.text_size > 0:
             text = bytes(ffi.buffer(piece.text, piece.text_size)).decode("utf-8", "replace")
         if piece.token_count > 0:
             self.tokens.extend(ffi.unpack(piece.tokens, piece.token_count))
+            if piece.log_probabilities != ffi.NULL:
+                self.log_probabilities.extend(
+                    ffi.unpack(piece.log_probabilities, piece.token_count))
         if piece.done:
             self._closed = True
-            self.stop_reason = StopReason(piece.reason)
+            if piece.status == lib.INLAY_OK:
+                self.stop_reason = StopReason(piece.reason)
         if text:
             self._text.append(text)
         return text
+
+
+def generate_together(answers: Iterable[Generation]) -> Iterator[tuple[Generation, str]]:
+    """Runs answers of one model to their ends, a pass for the next steps of all: each answer with
+    its next text, as they come. The texts are the same as of each alone, in less time than in
+    threads.
+
+    An answer that fails alone, for lack of memory, ends while the others go on, and BatchError
+    follows once they have ended. An error of the whole pass, and Ctrl-C, end all of them.
+    """
+    given = list(answers)
+    failed: dict[int, type[errors.InlayError]] = {}
+    sentences: list[str] = []
+    while not all(answer._closed for answer in given):
+        texts, statuses = _step_together(given)
+        failed.update({i: error_type(status) for i, status in statuses.items()
+                       if status != lib.INLAY_OK})
+        if any(statuses.values()):
+            sentences.append(last_sentence())
+        yield from ((given[i], text) for i, text in texts.items() if text)
+    if failed:
+        raise errors.BatchError("; ".join(sentences), failed)
+
+
+def _step_together(given: list[Generation]) -> tuple[dict[int, str], dict[int, int]]:
+    """The texts of the next pieces of those that have not ended, and the statuses."""
+    with ExitStack() as locks:
+        # In one order, so that no two calls wait for each other.
+        for answer in sorted(given, key=id):
+            locks.enter_context(answer._lock)
+        running = {i: answer for i, answer in enumerate(given) if not answer._closed}
+        handles = ffi.new("inlay_generation *[]", [a._handle for a in running.values()])
+        pieces = ffi.new("inlay_piece[]", [{"size": ffi.sizeof("inlay_piece")} for _ in running])
+        try:
+            for answer in running.values():
+                answer._stepping = True
+            try:
+                ready()
+                check(lib.inlay_next_pieces(handles, len(running), pieces))
+                if any(piece.status == lib.INLAY_CANCELLED for piece in pieces):
+                    check(lib.INLAY_CANCELLED)
+            except (errors.InvalidArgumentError, errors.FailedPreconditionError):
+                raise  # before anything was computed
+            except BaseException:
+                # Handlers of signals may also raise just after a pass that has succeeded.
+                for answer, piece in zip(running.values(), pieces):
+                    answer._closed = True
+                    answer._take(piece)
+                raise
+            texts = {i: answer._take(piece)
+                     for (i, answer), piece in zip(running.items(), pieces)}
+            statuses = {i: int(piece.status) for i, piece in zip(running, pieces)}
+        finally:
+            for answer in running.values():
+                answer._stepping = False
+            for answer in running.values():
+                if answer._closed:
+                    answer._stop()
+    return texts, statuses

@@ -77,14 +77,15 @@ class Model:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, threads: int = 0,
-             check_tensors: bool = False) -> Model:
+             check_tensors: bool = False, max_batch: int = 0) -> Model:
         """Loads a GGUF file, a packed file or a program with a model inside.
 
         `threads`: 0 for one per usable core. `check_tensors`: refuse weights that are NaN or
-        infinite.
+        infinite. `max_batch`: the most tokens of one pass, which the memory for computing is
+        proportional to; 0: 512.
         """
         options = ffi.new("inlay_model_options *", (ffi.sizeof("inlay_model_options"), threads,
-                                                    check_tensors))
+                                                    check_tensors, max_batch))
         name = path_of(path)
         return cls(made("inlay_model **",
                         lambda out: check(lib.inlay_load_model(name, options, out)),
@@ -98,6 +99,13 @@ class Model:
 
     def __repr__(self) -> str:
         return f"<inlay.Model {self.config}>"
+
+    @property
+    def notes(self) -> list[str]:
+        """What the file holds that the model is run without, and tensors that have others in their
+        place: sentences, most often none."""
+        text = text_of(lambda *out: lib.inlay_model_notes(self._handle, *out))
+        return text.decode("utf-8", "replace").splitlines()
 
     def fingerprint(self, rows: Rows = "f16") -> str:
         """What determines the bits of logits besides the tokens: version, instruction set, weights,
@@ -156,13 +164,15 @@ class Model:
     def chat(self, messages: SequenceOf[Mapping[str, Any]],
              tools: SequenceOf[Mapping[str, Any]] | None = None, *,
              generation_prompt: bool = True, now: int = 0,
-             variables: Mapping[str, Any] | None = None) -> Chat:
+             variables: Mapping[str, Any] | None = None, template: str = "") -> Chat:
         """Messages, as those of OpenAI's chat/completions, in the form that the model's chat
         template gives them, up to where the model answers unless `generation_prompt` is false.
-        Only the template writes control tokens.
+        Only the template writes control tokens. A content that is a list is one text, each part on
+        a line of its own; what is no text, as a picture, is refused.
 
         `tools`: definitions of tools. `now`: the time that the template is told, in seconds since
-        1970; 0: the present one. `variables`: further ones, {"enable_thinking": False}.
+        1970; 0: the present one. `variables`: further ones, {"enable_thinking": False}. `template`:
+        Jinja, instead of the model's own template.
         FailedPreconditionError, with the template's words, when it refuses the chat.
         """
         def text(part: object) -> Any:
@@ -170,8 +180,12 @@ class Model:
 
         texts = (text(list(messages)), text(list(tools)) if tools else ffi.NULL,
                  text(dict(variables)) if variables else ffi.NULL)
+        source = template.encode()
+        if b"\0" in source:
+            raise ValueError("the template has a NUL")
+        given_template = ffi.new("char[]", source)
         given = ffi.new("inlay_chat_input *", (ffi.sizeof("inlay_chat_input"), *texts,
-                                               not generation_prompt, now))
+                                               not generation_prompt, now, given_template))
         return Chat(made("inlay_chat **",
                          lambda out: check(lib.inlay_render_chat(self._handle, given, out)),
                          lib.inlay_free_chat))
@@ -192,8 +206,9 @@ class Model:
                       lambda out: check(lib.inlay_create_cache(self._handle, options, out)),
                       lib.inlay_free_cache)
         sequence = Sequence(self, handle, LogitRow(self.vocabulary_size))
-        if tokens is not None:
-            sequence.append(tokens)
+        ids, count = ids_of(tokens if tokens is not None else ())
+        if count > 0:
+            sequence._append(ids, count, logits=True)
         return sequence
 
     def forward(self, steps: Iterable[Step | tuple[Sequence, Tokens]]) -> list[Floats]:
@@ -267,7 +282,8 @@ class Model:
                           found.perplexity_error)
 
     def embed(self, texts: Iterable[str | Tokens]) -> Floats:
-        """Vectors of length 1 of texts, or of their tokens: float32 [texts, embedding_dim]. For
+        """Vectors of length 1 (of zeros if that is what the weights give) of texts, or of their
+        tokens: float32 [texts, embedding_dim]. For
         models that embed texts: FailedPreconditionError for others."""
         if isinstance(texts, (str, bytes)):
             raise TypeError(f"texts is one {type(texts).__name__}, not several texts: put it in a "
@@ -288,6 +304,21 @@ def pull(name: str) -> str:
     encoded = name.encode()
     ready()
     return os.fsdecode(text_of(lambda *out: lib.inlay_pull(encoded, *out), 4096))
+
+
+def guard_mapped_files() -> None:
+    """Installs a handler of SIGBUS for the whole process: a call that reads a model file which has
+    become shorter raises DataLossError. Without it such a read ends the process. To be called
+    before models are loaded."""
+    lib.inlay_guard_mapped_files()
+
+
+def set_target(name: str = "") -> None:
+    """Makes all models of the process compute with this instruction set, "AVX2" or "NEON", for the
+    same bits on machines that differ; "": the best that the CPU has. InvalidArgumentError, with the
+    names of those that run on this CPU, for others; FailedPreconditionError while there is a
+    model."""
+    check(lib.inlay_set_target(name.encode()))
 
 
 def configs() -> list[str]:

@@ -74,6 +74,9 @@ class Options:
     ignore_end: bool = False  # continue after an end-of-generation token
     draft: int = 0  # tokens to draft at once by prompt lookup; the answer is the same
     shape: Shape | None = None  # what the answer has to look like
+    # Added to the logits of these tokens, -1000 to 1000.
+    logit_bias: Mapping[int, float] | None = None
+    log_probabilities: bool = False  # Generation.log_probabilities has those of the tokens
 
 
 _NUMBERS = ("max_tokens", "temperature", "top_k", "top_p", "min_p", "repeat_penalty",
@@ -85,7 +88,7 @@ class COptions:
 
     def __init__(self, model: Any, options: Options | None, chat: Any = None) -> None:
         self.struct = ffi.new("inlay_options *", {"size": ffi.sizeof("inlay_options")})
-        self._texts: list[Any] = []
+        self._memory: list[Any] = []
         check(lib.inlay_default_options(model, self.struct))
         if chat is not None:
             self.struct.chat = chat
@@ -96,19 +99,24 @@ class COptions:
         encoded = text.encode()
         if b"\0" in encoded:
             raise ValueError("a text of the options has a NUL")
-        self._texts.append(ffi.new("char[]", encoded))
-        return self._texts[-1]
+        self._memory.append(ffi.new("char[]", encoded))
+        return self._memory[-1]
 
     def _set(self, options: Options) -> None:
         for name in _NUMBERS:
             if (value := getattr(options, name)) is not None:
                 setattr(self.struct, name, value)
         stops = [options.stop] if isinstance(options.stop, str) else options.stop
-        self._texts.append(ffi.new("char *[]", [self._text(stop) for stop in stops]))
-        self.struct.stop_texts = self._texts[-1]
+        self._memory.append(ffi.new("char *[]", [self._text(stop) for stop in stops]))
+        self.struct.stop_texts = self._memory[-1]
         self.struct.stop_text_count = len(stops)
         self.struct.ignore_end = options.ignore_end
         self.struct.draft = options.draft
+        if options.logit_bias:
+            self._memory.append(ffi.new("inlay_bias[]", list(options.logit_bias.items())))
+            self.struct.logit_bias = self._memory[-1]
+            self.struct.logit_bias_count = len(options.logit_bias)
+        self.struct.log_probabilities = options.log_probabilities
         if options.shape is not None:
             self._set_shape(options.shape)
 

@@ -62,7 +62,7 @@ class Sequence:
 
     @property
     def rewind_floor(self) -> int:
-        """The least length to which it can be rewound now."""
+        """The least length but 0 to which it can be rewound now."""
         return int(lib.inlay_cache_rewind_floor(self._handle))
 
     @property
@@ -83,7 +83,9 @@ class Sequence:
 
         Ctrl-C in the main thread ends a long append, which then has changed nothing.
         """
-        ids, count = ids_of(tokens)
+        self._append(*ids_of(tokens), logits)
+
+    def _append(self, ids: Any, count: int, logits: bool) -> None:
         row = self._row
         if logits:
             change((row,), lambda: lib.inlay_append(self._handle, ids, count, row.to_write()),
@@ -107,8 +109,8 @@ class Sequence:
         return read_only(array)
 
     def rewind(self, length: int) -> None:
-        """Makes the sequence end before token `length`, at least rewind_floor. What follows has
-        the same bits as if the dropped tokens had never been there."""
+        """Makes the sequence end before token `length`, which is 0 or at least rewind_floor. What
+        follows has the same bits as if the dropped tokens had never been there."""
         if length < 0:
             raise errors.OutOfRangeError(f"a length of {length} is negative")
 
@@ -139,6 +141,12 @@ class Sequence:
             return Sequence(self._model, handle, self._row.copy())
         finally:
             turn.over = True
+
+    def __copy__(self) -> Sequence:
+        return self.fork()
+
+    def __deepcopy__(self, _memo: object) -> Sequence:
+        return self.fork()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the sequence to a file, which then holds all of it or, on error, what it held
