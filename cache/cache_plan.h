@@ -50,7 +50,11 @@ constexpr int LastLayerWithStorage() {
   int last = -1;
   ForEachLayer<Config>([&]<class L>(int index) {
     ForEachMixer<L>([&]<class M>(size_t) {
-      if (!std::is_same_v<typename MixerStorage<M>::Type, StorageTuple<>>) last = index;
+      constexpr bool kHasStorage = requires { sizeof(MixerStorage<M>); };
+      static_assert(kHasStorage, "a mixer needs its MixerStorage from cache/layers.h");
+      if constexpr (kHasStorage) {
+        if (!std::is_same_v<typename MixerStorage<M>::Type, StorageTuple<>>) last = index;
+      }
     });
   });
   return last;

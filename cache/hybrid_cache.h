@@ -27,7 +27,13 @@
 namespace inlay {
 
 template <class M>
-using MixerStorageType = typename MixerStorage<M>::Type;
+struct CheckedMixerStorage {
+  static_assert(
+      requires { sizeof(MixerStorage<M>); }, "a mixer needs its MixerStorage from cache/layers.h");
+  using Type = typename MixerStorage<M>::Type;
+};
+template <class M>
+using MixerStorageType = typename CheckedMixerStorage<M>::Type;
 // The cache of one layer: the storages of its mixers.
 template <class Layer>
 using LayerStorage = ForMixers<Layer, StorageTuple, MixerStorageType>;

@@ -6,6 +6,7 @@
 #include <concepts>
 #include <optional>
 #include <string_view>
+#include <type_traits>
 
 #include "configs/layer.h"
 #include "configs/layers.h"
@@ -34,7 +35,9 @@ struct TextEmbedding {
 //   kVocabSize     the number of rows of its embedding; files may have more, or fewer if they list
 //                  no more tokens than that
 //   kModelDim, kNormEpsilon
-//   Layers         a LayerList of Layer<...>, built with Chain<...>, Repeat<n, ...> and Masked<...>
+//   Layers         a LayerList of Layer<...>, built with Chain, Repeat, Periodic, Spelled and
+//   Masked
+//                  of configs/pattern.h
 //   Metadata<Config>(v)  the metadata keys that its files must agree with, for Config, the struct
 //                  itself or one derived from it; see configs/metadata.h
 // and redefines those of the members below in which it differs.
@@ -134,6 +137,30 @@ constexpr bool OwnersComeFirst() {
   return first;
 }
 
+// Whether different parts differ in what fingerprints know of them.
+template <class A, class B>
+constexpr bool AreTold() {
+  if constexpr (!std::is_same_v<A, B> &&
+                std::is_same_v<decltype(A::Numbers()), decltype(B::Numbers())>) {
+    return std::string_view(A::kName) != B::kName || A::Numbers() != B::Numbers();
+  }
+  return true;
+}
+template <class C>
+constexpr bool PartsAreTold() {
+  bool told = true;
+  ForEachLayerType<C>([&]<class L>(int) {
+    ForEachPart<L>([&]<class P>() {
+      ForEachLayerType<C>([&]<class Other>(int) {
+        ForEachPart<Other>([&]<class Q>() {
+          if constexpr (LayerPart<P> && LayerPart<Q>) told = told && AreTold<P, Q>();
+        });
+      });
+    });
+  });
+  return told;
+}
+
 // The size of the layers' inputs: 0 if no layer has one, -1 if they differ.
 template <class C>
 constexpr int InputDim() {
@@ -176,6 +203,8 @@ constexpr bool CheckConfig() {
                   "a layer can only read what an earlier layer stores");
     static_assert(config_internal::InputDim<C>() >= 0,
                   "all layers of a model have inputs of the same size, or none has one");
+    static_assert(config_internal::PartsAreTold<C>(),
+                  "parts that differ must differ in kName or Numbers(), which fingerprints are of");
     return config_internal::CheckLayers<DistinctLayers<typename C::Layers>>::kValid;
   }
   return true;  // the static_assert above has reported the error

@@ -51,9 +51,7 @@ struct Gemma3 : ConfigDefaults {
   using Sliding = Layer<PreAndPostNorm,
                         Mixers<SlidingWindowAttention<kHeads, kSlidingRope, kShape.window>>, Mlp>;
   using Full = Layer<PreAndPostNorm, Mixers<FullAttention<kHeads, kFullRope>>, Mlp>;
-  using Layers =
-      Chain<Repeat<kShape.layers / kShape.full_every, Repeat<kShape.full_every - 1, Sliding>, Full>,
-            Repeat<kShape.layers % kShape.full_every, Sliding>>;
+  using Layers = Periodic<kShape.layers, kShape.full_every, Sliding, Full>;
 
   template <class Config, class Visitor>
   static void Metadata(Visitor& v) {

@@ -5,7 +5,6 @@
 
 #include <array>
 #include <cstddef>
-#include <cstdint>
 #include <string_view>
 #include <type_traits>
 
@@ -19,7 +18,7 @@ struct Gemma4Shape {
   int vocab_size = 262'144;
   int model_dim = 0;
   int layers = 0;
-  uint64_t full_layers = 0;  // a mask; the others are sliding
+  LayerMask full_layers{};  // the others are sliding
   int heads = 0;
   int kv_heads = 0;             // of sliding layers
   int full_kv_heads = 0;        // of full layers
@@ -111,7 +110,7 @@ struct Gemma4 : ConfigDefaults {
   // Of each layer.
   static constexpr std::array<bool, size_t{kShape.layers}> SlidingLayers() {
     std::array<bool, size_t{kShape.layers}> sliding{};
-    for (size_t i = 0; i < sliding.size(); ++i) sliding[i] = (kShape.full_layers >> i & 1) == 0;
+    for (size_t i = 0; i < sliding.size(); ++i) sliding[i] = !kShape.full_layers.Has(i);
     return sliding;
   }
 };

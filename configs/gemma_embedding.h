@@ -45,9 +45,7 @@ struct GemmaEmbedding : ConfigDefaults {
       Layer<PreAndPostNorm,
             Mixers<SlidingWindowAttention<kHeads, Rope{.base = 10'000}, kShape.window>>, Mlp>;
   using Full = Layer<PreAndPostNorm, Mixers<FullAttention<kHeads, Rope{.base = 1'000'000}>>, Mlp>;
-  using Layers =
-      Chain<Repeat<kShape.layers / kShape.full_every, Repeat<kShape.full_every - 1, Sliding>, Full>,
-            Repeat<kShape.layers % kShape.full_every, Sliding>>;
+  using Layers = Periodic<kShape.layers, kShape.full_every, Sliding, Full>;
 
   template <class Config, class Visitor>
   static void Metadata(Visitor& v) {

@@ -38,7 +38,7 @@ struct Granite : ConfigDefaults {
   static constexpr AttentionShape kHeads{
       .heads = kShape.heads,
       .kv_heads = kShape.kv_heads,
-      .head_dim = kShape.model_dim / kShape.heads,
+      .head_dim = Quotient(kShape.model_dim, kShape.heads),
       .query_scalar = kShape.attention_divisor * kShape.attention_divisor};
   // Converters reorder the rows of attn_q and attn_k, so that pairs are neighbours.
   static constexpr Rope kRope{.base = 10'000'000, .interleaved = true};

@@ -3,7 +3,6 @@
 #ifndef INLAY_CONFIGS_GRANITE4H_H_
 #define INLAY_CONFIGS_GRANITE4H_H_
 
-#include <cstdint>
 #include <string_view>
 #include <type_traits>
 
@@ -17,7 +16,7 @@ struct Granite4hShape {
   int vocab_size = 100'352;
   int model_dim = 0;
   int layers = 40;
-  uint64_t attention_layers = LayersAt(5, 15, 25, 35);  // a mask; the others are Mamba2
+  LayerMask attention_layers = LayersAt(5, 15, 25, 35);  // the others are Mamba2
   int heads = 0;
   int kv_heads = 0;
   int mamba_heads = 0;  // mamba_heads * mamba_head_dim is twice the model dim
@@ -47,7 +46,7 @@ struct Granite4h : ConfigDefaults {
   static constexpr AttentionShape kHeads{
       .heads = kShape.heads,
       .kv_heads = kShape.kv_heads,
-      .head_dim = kShape.model_dim / kShape.heads,
+      .head_dim = Quotient(kShape.model_dim, kShape.heads),
       .query_scalar = kShape.attention_divisor * kShape.attention_divisor};
   static constexpr Mamba2Shape kSsm{.heads = kShape.mamba_heads,
                                     .head_dim = kShape.mamba_head_dim,

@@ -26,11 +26,17 @@ struct MixerPart {};
 struct MlpPart {};
 struct InputPart {};
 
+namespace layer_internal {
+struct AnyConfig;
+struct AnyVisitor;
+}  // namespace layer_internal
+
 template <class P>
 concept LayerPart = requires {
   { P::kName } -> std::convertible_to<std::string_view>;
   P::Numbers().size();
   { P::Check() } -> std::same_as<bool>;
+  &P::template Metadata<layer_internal::AnyConfig, layer_internal::AnyVisitor>;
 };
 
 template <class P>
@@ -118,7 +124,7 @@ struct MixerList<Mixers<M...>> {
   }
   template <template <class...> class Of, template <class> class Each>
   using Map = Of<Each<M>...>;
-  static constexpr bool kAreMixers = (Mixer<M> && ... && true);
+  static constexpr bool kAreMixers = (std::derived_from<M, MixerPart> && ... && true);
 };
 
 }  // namespace layer_internal
@@ -151,24 +157,38 @@ constexpr size_t IndexOfMixer() {
   return index;
 }
 
+namespace layer_internal {
+
+template <class L>
+constexpr bool AreParts() {
+  bool parts = true;
+  ForEachPart<L>([&]<class P>() { parts = parts && LayerPart<P>; });
+  return parts;
+}
+
+}  // namespace layer_internal
+
 // True for a layer whose parts' numbers are consistent; otherwise a static_assert says in one
 // sentence what is wrong.
 template <class L>
 constexpr bool CheckLayer() {
-  constexpr bool kIsMlp = !L::kHasMlp || Mlp<typename L::Mlp>;
-  constexpr bool kIsInput = !L::kHasInput || LayerInput<typename L::Input>;
-  constexpr bool kAreParts =
+  constexpr bool kIsMlp = !L::kHasMlp || std::derived_from<typename L::Mlp, MlpPart>;
+  constexpr bool kIsInput = !L::kHasInput || std::derived_from<typename L::Input, InputPart>;
+  constexpr bool kInPlace =
       layer_internal::MixerList<typename L::Mixers>::kAreMixers && kIsMlp && kIsInput;
   static_assert(
-      kAreParts,
+      kInPlace,
       "a layer is Layer<norms, Mixers<mixers...>, MLP or NoMlp, input branch or NoInput>");
   static_assert(L::Mixers::kSize > 0 || L::kHasMlp, "a layer must have a mixer or an MLP");
-  if constexpr (kAreParts) {
+  constexpr bool kAreParts = layer_internal::AreParts<L>();
+  static_assert(!kInPlace || kAreParts,
+                "each part of a layer must have kName, Numbers(), Check() and Metadata()");
+  if constexpr (kInPlace && kAreParts) {
     bool valid = true;
     ForEachPart<L>([&]<class P>() { valid = valid && P::Check(); });
     return valid;
   }
-  return true;  // the static_assert above has reported the error
+  return true;  // a static_assert above has reported the error
 }
 
 }  // namespace inlay

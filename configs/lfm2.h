@@ -3,7 +3,6 @@
 #ifndef INLAY_CONFIGS_LFM2_H_
 #define INLAY_CONFIGS_LFM2_H_
 
-#include <cstdint>
 #include <string_view>
 
 #include "configs/config.h"
@@ -16,7 +15,7 @@ struct Lfm2Shape {
   int vocab_size = 65'536;
   int model_dim = 0;
   int layers = 16;
-  uint64_t attention_layers = LayersAt(2, 5, 8, 10, 12, 14);  // a mask; the others are ShortConv
+  LayerMask attention_layers = LayersAt(2, 5, 8, 10, 12, 14);  // the others are ShortConv
   int heads = 0;
   int kv_heads = 8;
   int hidden = 0;  // of the MLP, as files store it: config.json has the number before its rounding
@@ -41,7 +40,7 @@ struct Lfm2 : ConfigDefaults {
 
   static constexpr AttentionShape kHeads{.heads = kShape.heads,
                                          .kv_heads = kShape.kv_heads,
-                                         .head_dim = kShape.model_dim / kShape.heads,
+                                         .head_dim = Quotient(kShape.model_dim, kShape.heads),
                                          .qk_norm = true};
   static constexpr AttentionKeys kAttentionKeys{.stores_scale = false};
   static constexpr ShortConvShape kConv{.channels = kShape.model_dim};

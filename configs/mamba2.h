@@ -27,7 +27,7 @@ struct Mamba2Family : ConfigDefaults {
   static constexpr float kNormEpsilon = 1e-5f;
 
   static constexpr int kExpand = 2;  // inner size / model dim
-  static constexpr Mamba2Shape kSsm{.heads = kExpand * kShape.model_dim / kShape.head_dim,
+  static constexpr Mamba2Shape kSsm{.heads = Quotient(kExpand * kShape.model_dim, kShape.head_dim),
                                     .head_dim = kShape.head_dim,
                                     .state_dim = kShape.state_dim,
                                     .groups = kShape.groups};

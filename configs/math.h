@@ -12,6 +12,10 @@ constexpr double ConstexprSqrt(double x) {
   return root;
 }
 
+// a / b, or 0 where b is 0: what is wrong with such a number is then said by the check of the part
+// that it is passed to, and not by the division.
+constexpr int Quotient(int a, int b) { return b == 0 ? 0 : a / b; }
+
 // num / den, as a template argument: not every compiler that Inlay supports accepts floating-point
 // template arguments.
 struct Ratio {

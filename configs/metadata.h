@@ -115,6 +115,8 @@ class AgreementCheck {
     See({key, 0, value});
   }
   constexpr bool agrees() const { return agrees_; }
+  // False if some keys were not compared, for lack of room.
+  constexpr bool has_room() const { return has_room_; }
 
  private:
   struct Entry {
@@ -129,20 +131,22 @@ class AgreementCheck {
       agrees_ = agrees_ && entries_[i].number == entry.number && entries_[i].text == entry.text;
       return;
     }
-    if (count_ < entries_.size()) entries_[count_++] = entry;
+    has_room_ = has_room_ && count_ < entries_.size();
+    if (has_room_) entries_[count_++] = entry;
   }
 
   std::array<Entry, 128> entries_{};  // a layer kind has about ten keys
   size_t count_ = 0;
+  bool has_room_ = true;
   bool agrees_ = true;
 };
 
 template <class C>
-constexpr bool LayersAgree() {
+constexpr AgreementCheck CheckAgreement() {
   AgreementCheck check;
   ForEachLayerType<C>(
       [&]<class L>(int) { ForEachPart<L>([&]<class P>() { P::template Metadata<C>(check); }); });
-  return check.agrees();
+  return check;
 }
 
 // A visitor of the parts' Metadata that forwards each key once; a key that may differ from layer to
@@ -200,8 +204,11 @@ class LayerKeys {
 // The keys that every architecture has, and those of every part of every layer.
 template <class C, class Visitor>
 void CommonMetadata(Visitor& v) {
-  static_assert(metadata_internal::LayersAgree<C>(),
+  constexpr metadata_internal::AgreementCheck kCheck = metadata_internal::CheckAgreement<C>();
+  static_assert(kCheck.agrees(),
                 "two layers give one metadata key different values, which no file can say");
+  static_assert(kCheck.has_room(),
+                "the layers have more metadata keys than AgreementCheck has room for");
   v.Int("embedding_length", C::kModelDim);
   v.Int("block_count", C::Layers::kSize);
   v.VocabSize(C::kVocabSize);

@@ -54,12 +54,12 @@ struct Repeated<0, List> {
   using type = LayerList<>;
 };
 
-template <uint64_t kMask, class AtSetBits, class Elsewhere, class Indices>
-struct MaskedList;
-template <uint64_t kMask, class AtSetBits, class Elsewhere, size_t... kIndices>
-struct MaskedList<kMask, AtSetBits, Elsewhere, std::index_sequence<kIndices...>> {
-  using type = LayerList<std::conditional_t<(kMask >> kIndices & 1) != 0, AtSetBits, Elsewhere>...>;
-};
+// Where kCount is negative, it says so once and stands for 0.
+template <int kCount>
+constexpr int CheckedCount() {
+  static_assert(kCount >= 0, "the number of layers in a pattern must not be negative");
+  return kCount < 0 ? 0 : kCount;
+}
 
 template <std::array<char, 128> kLetters, template <char> class LayerOf, class Indices>
 struct SpelledList;
@@ -103,18 +103,18 @@ struct Traits<LayerList<Layers...>> {
 
 // What PerLayer needs of the distinct layer types: an array for each, and a count for each.
 template <class List, class Distinct>
-struct Kinds;
-template <class List, class... Kind>
-struct Kinds<List, LayerList<Kind...>> {
+struct LayerTypes;
+template <class List, class... Type>
+struct LayerTypes<List, LayerList<Type...>> {
   template <template <class> class T>
   using Storage =
-      std::tuple<std::array<T<Kind>, static_cast<size_t>(Traits<List>::template Count<Kind>())>...>;
-  using Counters = std::array<int, sizeof...(Kind)>;
+      std::tuple<std::array<T<Type>, static_cast<size_t>(Traits<List>::template Count<Type>())>...>;
+  using Counters = std::array<int, sizeof...(Type)>;
 
   template <class Layer>
   static constexpr size_t IndexOf() {
     size_t at = 0;
-    (void)((std::is_same_v<Kind, Layer> || (++at, false)) || ...);
+    (void)((std::is_same_v<Type, Layer> || (++at, false)) || ...);
     return at;
   }
 };
@@ -128,26 +128,75 @@ using Chain =
 
 // The items in order, kCount times.
 template <int kCount, class... Items>
-using Repeat = typename pattern_internal::Repeated<kCount, Chain<Items...>>::type;
+using Repeat = typename pattern_internal::Repeated<pattern_internal::CheckedCount<kCount>(),
+                                                   Chain<Items...>>::type;
 
-// The mask whose bits at these layer indices (0 to 63) are set.
+namespace pattern_internal {
+
+template <int kCount, int kPeriod, class Others, class Last>
+struct PeriodicList {
+  static_assert(kPeriod > 0, "the period of a model's layers must be positive");
+  static constexpr int kLength = kPeriod > 0 ? kPeriod : 1;
+  using type = Chain<Repeat<kCount / kLength, Repeat<kLength - 1, Others>, Last>,
+                     Repeat<kCount % kLength, Others>>;
+};
+
+}  // namespace pattern_internal
+
+// kCount layers: Last at kPeriod - 1, 2 * kPeriod - 1, ..., Others elsewhere.
+template <int kCount, int kPeriod, class Others, class Last>
+using Periodic = typename pattern_internal::PeriodicList<kCount, kPeriod, Others, Last>::type;
+
+// A set of layer indices, as a template argument.
+struct LayerMask {
+  uint64_t bits = 0;
+  bool valid = true;  // false: it was made of an index that no bit stands for
+
+  constexpr bool Has(size_t index) const { return index < 64 && (bits >> index & 1) != 0; }
+  // The indices from `count` on, less `count`.
+  constexpr LayerMask operator>>(int count) const {
+    return {0 <= count && count < 64 ? bits >> count : 0, valid};
+  }
+};
+
+// The mask of these layer indices, 0 to 63.
 template <class... Indices>
-constexpr uint64_t LayersAt(Indices... indices) {
-  return (uint64_t{0} | ... | (uint64_t{1} << indices));
+constexpr LayerMask LayersAt(Indices... indices) {
+  if (!((0 <= indices && indices < 64) && ...)) return {.valid = false};
+  return {.bits = (uint64_t{0} | ... | (uint64_t{1} << indices))};
 }
 
-// The mask whose bits at period - 1, 2 * period - 1, ... are set.
-constexpr uint64_t EveryLayerAt(int period) {
-  uint64_t mask = 0;
-  for (int i = period - 1; i < 64; i += period) mask |= LayersAt(i);
+// The mask of the layer indices period - 1, 2 * period - 1, ...
+constexpr LayerMask EveryLayerAt(int period) {
+  if (period <= 0) return {.valid = false};
+  LayerMask mask;
+  for (int i = period - 1; i < 64; i += period) mask.bits |= uint64_t{1} << i;
   return mask;
 }
 
+namespace pattern_internal {
+
+template <LayerMask kMask, class AtSetBits, class Elsewhere, class Indices>
+struct MaskedList;
+template <LayerMask kMask, class AtSetBits, class Elsewhere, size_t... kIndices>
+struct MaskedList<kMask, AtSetBits, Elsewhere, std::index_sequence<kIndices...>> {
+  using type = LayerList<std::conditional_t<kMask.Has(kIndices), AtSetBits, Elsewhere>...>;
+};
+
+template <int kCount, LayerMask kMask, class AtSetBits, class Elsewhere>
+struct CheckedMask {
+  static_assert(kMask.valid, "a mask's layer indices are 0 to 63, and its period is positive");
+  static_assert(kCount <= 64, "a mask is of at most 64 layers");
+  using Indices = std::make_index_sequence<static_cast<size_t>(CheckedCount<kCount>())>;
+  using type = typename MaskedList<kMask, AtSetBits, Elsewhere, Indices>::type;
+};
+
+}  // namespace pattern_internal
+
 // kCount layers (at most 64): AtSetBits at the layers of the mask, Elsewhere at the others. For
 // models whose layer order is not periodic.
-template <int kCount, uint64_t kMask, class AtSetBits, class Elsewhere>
-requires(kCount <= 64) using Masked = typename pattern_internal::MaskedList<
-    kMask, AtSetBits, Elsewhere, std::make_index_sequence<static_cast<size_t>(kCount)>>::type;
+template <int kCount, LayerMask kMask, class AtSetBits, class Elsewhere>
+using Masked = typename pattern_internal::CheckedMask<kCount, kMask, AtSetBits, Elsewhere>::type;
 
 // A text with a letter for each layer, as a template argument; at most 127.
 struct LayerLetters {
@@ -197,7 +246,7 @@ using LayerTypeAt = typename pattern_internal::Traits<List>::template At<index>;
 
 // The index that ForEachLayerType calls this layer type with.
 template <class Config, class Layer>
-inline constexpr size_t kLayerTypeIndex = pattern_internal::Kinds<
+inline constexpr size_t kLayerTypeIndex = pattern_internal::LayerTypes<
     typename Config::Layers, DistinctLayers<typename Config::Layers>>::template IndexOf<Layer>();
 
 // The position of a layer among all layers of the model, and among those of its type.
@@ -209,8 +258,8 @@ struct LayerAt {
 // One T<Layer> for each layer of a config, held by value.
 template <class Config, template <class> class T>
 class PerLayer {
-  using Kinds =
-      pattern_internal::Kinds<typename Config::Layers, DistinctLayers<typename Config::Layers>>;
+  using Types = pattern_internal::LayerTypes<typename Config::Layers,
+                                             DistinctLayers<typename Config::Layers>>;
 
  public:
   // The element of the `ordinal`-th layer of this type, counted from 0 in the model's order.
@@ -236,14 +285,14 @@ class PerLayer {
  private:
   template <class Self, class F>
   static void Visit(Self& self, F& f) {
-    typename Kinds::Counters next{};
+    typename Types::Counters next{};
     ForEachLayer<Config>([&]<class Layer>(int index) {
       const int ordinal = next[kLayerTypeIndex<Config, Layer>]++;
       f.template operator()<Layer>(LayerAt{index, ordinal}, self.template Get<Layer>(ordinal));
     });
   }
 
-  typename Kinds::template Storage<T> storage_;
+  typename Types::template Storage<T> storage_;
 };
 
 }  // namespace inlay

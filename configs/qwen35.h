@@ -69,9 +69,7 @@ struct Qwen35 : ConfigDefaults {
   using Attending = Layer<Qwen35Norms, Mixers<FullAttention<kHeads, kRope>>, Mlp>;
   using Recurrent = Layer<Qwen35Norms, Mixers<DeltaNet<kDelta>>, Mlp>;
   static constexpr int kInterval = 4;
-  using Layers =
-      Chain<Repeat<kShape.layers / kInterval, Recurrent, Recurrent, Recurrent, Attending>,
-            Repeat<kShape.layers % kInterval, Recurrent>>;
+  using Layers = Periodic<kShape.layers, kInterval, Recurrent, Attending>;
 
   template <class Config, class Visitor>
   static void Metadata(Visitor& v) {

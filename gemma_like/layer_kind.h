@@ -14,6 +14,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
 #include "base/rank_share.h"
+#include "cache/storage.h"
 #include "configs/layer.h"
 #include "gemma_like/model/arena.h"
 #include "gemma_like/model/layer_binder.h"
@@ -234,8 +235,9 @@ struct Pass {
     MatMul(tasks, x, team, schedule.After(tasks.front().w));
   }
 
-  // As MakeOperand, for x of which compute makes the columns of this rank alone, those that `split`
-  // gives it. The others are gathered, as products read them; of x itself only if they read floats.
+  // As MakeOperand, for x whose columns ranks share as `split` says: compute makes this rank's
+  // columns, and those of the others are gathered in the forms that the products read. x itself
+  // holds this rank's columns alone, unless a product reads floats.
   template <class Compute>
   Operand MakeOperandOfParts(FloatRows x, RankSplit split, OperandForms forms,
                              const Compute& compute) {
@@ -256,7 +258,7 @@ struct Pass {
 // The engine's half of a kind P of mixer, MLP or input branch. Each kind's header in
 // gemma_like/layers specialises it; no other code of the engine names a kind. Single tensors and
 // keys of kinds are named where files deviate from the usual: in model/weight_binder.cc,
-// model/metadata_check.cc and files/quantization.cc.
+// model/metadata_check.cc and files/quantization.cc, which lists the convolutions' tensors.
 //
 // Every part has
 //   Weights
@@ -304,8 +306,74 @@ struct SharesNothing {
   static Shared MakeShared(absl::Span<const SegmentRows>, size_t, Pass&) { return {}; }
 };
 
+// Whether the header with LayerKind<P> is included.
 template <class P>
-concept EnginePart = requires(const typename LayerKind<P>::Weights& w, Schedule& schedule) {
+concept HasLayerKind = requires {
+  sizeof(LayerKind<P>);
+};
+
+namespace layer_kind_internal {
+
+struct AnyBinder;
+
+// The mixer whose storage M reads.
+template <class M>
+struct StorageOwner {
+  using Type = M;
+};
+template <class M>
+requires requires { typename M::StorageOwner; }
+struct StorageOwner<M> {
+  using Type = typename M::StorageOwner;
+};
+
+template <class M>
+concept MixerForward =
+    requires(const typename LayerKind<M>::Weights& w, const typename LayerKind<M>::Shared& shared,
+             const Batch<typename MixerStorage<typename StorageOwner<M>::Type>::Type>& batch,
+             const Operand& x, FloatRows y, absl::Span<const SegmentRows> segments, Pass& pass) {
+  { LayerKind<M>::SharedFloats(y.rows) } -> std::same_as<size_t>;
+  {
+    LayerKind<M>::MakeShared(segments, y.rows, pass)
+    } -> std::same_as<typename LayerKind<M>::Shared>;
+  LayerKind<M>::Forward(w, shared, batch, x, y, pass);
+};
+
+template <class P>
+concept Forward = requires(const typename LayerKind<P>::Weights& w, const Operand& x, FloatRows y,
+                           Pass& pass) {
+  LayerKind<P>::Forward(w, x, y, pass);
+};
+
+// Of input branches, and of MLPs that read the residual stream.
+template <class P>
+concept ForwardWithRows = requires(const typename LayerKind<P>::Weights& w, const Operand& x,
+                                   FloatRows rows, FloatRows y, Pass& pass) {
+  LayerKind<P>::Forward(w, x, rows, y, pass);
+};
+
+// Whether P has the Forward of its sort of part. Of a mixer without MixerStorage nothing can be
+// said; the cache refuses it.
+template <class P>
+constexpr bool HasForward() {
+  if constexpr (std::derived_from<P, MixerPart>) {
+    using Owner = typename StorageOwner<P>::Type;
+    return MixerForward<P> || !requires { sizeof(MixerStorage<Owner>); };
+  } else if constexpr (std::derived_from<P, InputPart> || requires { P::kReadsStream; }) {
+    return ForwardWithRows<P>;
+  } else {
+    return Forward<P>;
+  }
+}
+
+}  // namespace layer_kind_internal
+
+// Whether LayerKind<P> has what is listed above.
+template <class P>
+concept EnginePart = layer_kind_internal::HasForward<P>() &&
+    requires(LayerBinder<layer_kind_internal::AnyBinder>& b, typename LayerKind<P>::Weights& bound,
+             const typename LayerKind<P>::Weights& w, Schedule& schedule) {
+  LayerKind<P>::Bind(b, bound);
   { LayerKind<P>::InputForms(w) } -> std::same_as<OperandForms>;
   LayerKind<P>::ListProducts(w, schedule);
   { LayerKind<P>::ScratchFloats(PassSize()) } -> std::same_as<size_t>;

@@ -131,7 +131,7 @@ struct AttentionMixer : MixerPart {
     v.Int("attention.head_count", kShape.heads);
     v.PerLayer("attention.head_count_kv", kShape.kv_heads, kKeys.kv_heads_elsewhere);
     // A file without the key means model dim / heads.
-    constexpr int kAbsent = Config::kModelDim / kShape.heads;
+    constexpr int kAbsent = Quotient(Config::kModelDim, kShape.heads);
     constexpr bool kOwnDims = kSliding && kKeys.own_sliding_dims;
     v.Int(kOwnDims ? "attention.key_length_swa" : "attention.key_length", kShape.head_dim, kAbsent);
     v.Int(kOwnDims ? "attention.value_length_swa" : "attention.value_length", kShape.head_dim,

@@ -34,14 +34,14 @@ struct LayerKind<DeltaNet<kShape>> : SharesNothing {
   static constexpr size_t kKeyDim = kDelta.KeyDim();
   static constexpr size_t kInner = kDelta.Inner();
   static constexpr size_t kQkvDim = kDelta.QkvDim();
-  // Of the rows that DeltaMix reads. If they were a multiple of a page apart, those of one head
-  // would have the same place in the L1 cache, which takes 3 to 6 % of the time of a prefill.
+  // The stride of the rows that DeltaMix reads. With a multiple of a page, one head's rows would
+  // all map to the same sets of the L1 cache, which costs 3 to 6 % of the time of a prefill.
   static constexpr size_t kQkvStride = kQkvDim + 16;
   using Conv = SegmentConv<kQkvDim, kShape.conv_width>;
   using Chunks = StateChunks<DeltaLog>;
 
-  // Of a rank that has some of the heads, own_inner, own_qkv and own_heads are what its shape has
-  // in place of kInner, kQkvDim and kHeads. Each matrix of heads is whole.
+  // own_inner, own_qkv and own_heads are kInner, kQkvDim and kHeads or, where ranks share the
+  // heads, the parts of them that this rank computes. What has kHeads rows is whole at every rank.
   struct Weights {
     std::vector<PackedMatrix> qkv;   // [own_qkv, model_dim] together: queries, keys, values
     std::vector<PackedMatrix> gate;  // [own_inner, model_dim] together

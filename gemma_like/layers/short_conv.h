@@ -18,7 +18,7 @@ namespace inlay {
 template <ShortConvShape kShape>
 struct LayerKind<ShortConv<kShape>> : SharesNothing {
   static constexpr size_t kDim = kShape.channels;
-  using Storage = MixerStorage<ShortConv<kShape>>;
+  using Stored = MixerStorage<ShortConv<kShape>>;
   using Conv = SegmentConv<kDim, kShape.width>;
 
   // Of a rank that has some of the channels.
@@ -30,7 +30,7 @@ struct LayerKind<ShortConv<kShape>> : SharesNothing {
 
   template <class Binder>
   static void Bind(LayerBinder<Binder>& b, Weights& w) {
-    const PartRange own = Storage::PartOf(b.share());
+    const PartRange own = Stored::PartOf(b.share());
     std::vector<PartRange> rows;
     for (size_t i = 0; i < 3 && own.count < kDim; ++i) {
       rows.push_back({i * kDim + own.first, own.count});
@@ -50,7 +50,7 @@ struct LayerKind<ShortConv<kShape>> : SharesNothing {
                       const Operand& x, FloatRows y, Pass& pass) {
     Arena::Scope scope(pass.arena);
     const size_t rows = x.rows();
-    const PartRange own = Storage::PartOf(pass.share());
+    const PartRange own = Stored::PartOf(pass.share());
     const size_t dim = own.count;
     FloatRows in = pass.arena.Rows(rows, 3 * dim);
     FloatRows mixed = pass.arena.Rows(y.rows, kDim);
@@ -83,7 +83,7 @@ struct LayerKind<ShortConv<kShape>> : SharesNothing {
   }
 
   static TokenWork Work(const Weights& w, RankShare share) {
-    const bool is_part = Storage::PartOf(share).count < kDim;
+    const bool is_part = Stored::PartOf(share).count < kDim;
     TokenWork work = WorkOfRanges({&w.in}, is_part);
     if (is_part) work += WorkOfOperand(w.out);
     work += WorkOfGathered({&w.out});

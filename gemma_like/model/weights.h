@@ -19,9 +19,16 @@
 
 namespace inlay {
 
+// The Weights of a part of a layer, or the reason why it has none.
 template <class P>
 struct PartWeights {
-  static_assert(EnginePart<P>, "each part of a layer needs its LayerKind from gemma_like/layers.h");
+  static_assert(HasLayerKind<P>, "a part of a layer needs its LayerKind from gemma_like/layers.h");
+  static_assert(!HasLayerKind<P>,
+                "the LayerKind of a part lacks a member: gemma_like/layer_kind.h lists them");
+  struct Type {};
+};
+template <EnginePart P>
+struct PartWeights<P> {
   using Type = typename LayerKind<P>::Weights;
 };
 template <>

@@ -1,8 +1,11 @@
 // A config that is right, then one that differs from it by INLAY_FAULT, a declaration without its
 // semicolon. See CMakeLists.txt.
+#include <array>
 #include <string_view>
 
 #include "configs/config.h"
+#include "configs/gemma3.h"
+#include "configs/granite.h"
 
 namespace inlay {
 
@@ -21,6 +24,21 @@ struct Right : ConfigDefaults {
   static void Metadata(Visitor&) {}
 };
 static_assert(CheckConfig<Right>());
+
+// Parts that lack something, for the faults: metadata, and kSize among the numbers.
+struct NoMetadata : MlpPart {
+  static constexpr std::string_view kName = "no metadata";
+  static constexpr std::array<int, 0> Numbers() { return {}; }
+  static constexpr bool Check() { return true; }
+};
+template <int kSize>
+struct SameNumbers : MlpPart {
+  static constexpr std::string_view kName = "same numbers";
+  static constexpr std::array<int, 0> Numbers() { return {}; }
+  static constexpr bool Check() { return true; }
+  template <class Config, class Visitor>
+  static constexpr void Metadata(Visitor&) {}
+};
 
 #if INLAY_COMPILE_FAIL
 struct Wrong : Right {

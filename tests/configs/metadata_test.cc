@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -103,6 +104,20 @@ TEST(MetadataTest, EachKeyIsToldOnce) {
   for (Recorder told : {Tell<Bard>(), Tell<TestGranite4hMoe>(), Tell<Widths>()}) {
     EXPECT_EQ(told.told, static_cast<int>(told.numbers.size() + told.lists.size()));
   }
+}
+
+TEST(MetadataTest, KeysThatCannotBeComparedAreAnError) {
+  metadata_internal::AgreementCheck check;
+  std::deque<std::string> keys;  // which stay where they are
+  while (check.has_room() && keys.size() < 1000) {
+    keys.push_back("key " + std::to_string(keys.size()));
+    check.Int(keys.back(), 1);
+    check.Int(keys.front(), 1);  // is there already and takes no room
+  }
+  EXPECT_EQ(keys.size(), 129u);
+  EXPECT_TRUE(check.agrees());
+  check.Int("key 1", 2);
+  EXPECT_FALSE(check.agrees());
 }
 
 TEST(MetadataTest, BranchMultiplierIsThatOfAllBranches) {

@@ -53,11 +53,19 @@ TEST(PatternTest, RepeatKeepsTheOrderForEveryCount) {
   EXPECT_EQ((Repeat<1000, A, B, C>::kSize), 3000);
 }
 
+TEST(PatternTest, PeriodicEndsEachPeriodWithTheLast) {
+  EXPECT_EQ((SpellList<Periodic<7, 3, A, B>>()), "aabaaba");
+  EXPECT_EQ((SpellList<Periodic<6, 3, A, B>>()), "aabaab");
+  EXPECT_EQ((SpellList<Periodic<2, 3, A, B>>()), "aa");
+  EXPECT_EQ((SpellList<Periodic<3, 1, A, B>>()), "bbb");
+}
+
 TEST(PatternTest, MaskedPlacesOneKindAtTheSetBits) {
   EXPECT_EQ((SpellList<Masked<6, LayersAt(2, 5), A, B>>()), "bbabba");
   EXPECT_EQ((SpellList<Masked<7, EveryLayerAt(3), A, B>>()), "bbabbab");
   EXPECT_EQ((SpellList<Masked<1, LayersAt(0), A, B>>()), "a");
   EXPECT_EQ((SpellList<Masked<3, LayersAt(), A, B>>()), "bbb");
+  EXPECT_EQ((SpellList<Masked<2, (LayersAt(0, 3, 63) >> 2), A, B>>()), "ba");
   EXPECT_EQ((SpellList<Masked<64, LayersAt(0, 63), A, B>>()), "a" + std::string(62, 'b') + "a");
 }
 
