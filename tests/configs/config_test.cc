@@ -21,6 +21,7 @@
 #include "configs/metadata.h"
 #include "configs/nemotron_h.h"
 #include "configs/qwen35.h"
+#include "tests/configs/part_list.h"
 
 namespace inlay {
 namespace {
@@ -106,7 +107,10 @@ int64_t Parameters() {
     const int64_t branches = (L::Mixers::kSize > 0 ? 1 : 0) + (L::kHasMlp ? 1 : 0);
     sum += branches * (L::Norms::kPost ? 2 : 1) * dim + (L::Norms::kScalesStream ? 1 : 0);
     sum += L::kHasInput && L::Norms::kPost ? dim : 0;
-    ForEachPart<L>([&]<class P>() { sum += PartParameters(dim, P()); });
+    ForEachPart<L>([&]<class P>() {
+      static_assert(part_list::HasName(P::kName), "a kind is not in tests/configs/part_list.h");
+      sum += PartParameters(dim, P());
+    });
   });
   return sum;
 }
