@@ -84,14 +84,16 @@ class HAProxy(unittest.TestCase):
         cls.admin = os.path.join(folder.name, "socket")
         listener = socket.create_server(("127.0.0.1", 0))
         cls.port = listener.getsockname()[1]
+        cls.log = pathlib.Path(folder.name, "log")
+        log = cls.log.open("w")
         cls.haproxy = subprocess.Popen(
-            ["haproxy", "-db", "-q", "-f", CONFIG], pass_fds=[listener.fileno()],
-            stdout=subprocess.DEVNULL,
+            ["haproxy", "-db", "-f", CONFIG], pass_fds=[listener.fileno()], stdout=log, stderr=log,
             env=dict(os.environ, **env, INLAY_BIND=f"fd@{listener.fileno()}",
                      INLAY_HAPROXY_SOCKET=cls.admin,
                      INLAY_HAPROXY_USER=pwd.getpwuid(os.getuid()).pw_name,
                      INLAY_HAPROXY_GROUP=grp.getgrgid(os.getgid()).gr_name))
         listener.close()
+        log.close()
         cls.addClassCleanup(cls.haproxy.wait)
         cls.addClassCleanup(cls.haproxy.kill)
 
@@ -275,7 +277,33 @@ class HAProxy(unittest.TestCase):
     def test_bodies_are_bounded(self):
         with socket.create_connection(("127.0.0.1", self.port), timeout=60) as s:
             s.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 33554433\r\n\r\n")
-            self.assertIn(b" 413 ", s.recv(1000))
+            reply = http.client.HTTPResponse(s)
+            reply.begin()
+            self.assert_error(reply, 413, x_should_retry="false")
+
+    def assert_error(self, reply, status, **headers):
+        """HAProxy's own reply, as clients of OpenAI's and Anthropic's servers read it."""
+        self.assertEqual(reply.status, status)
+        self.assertEqual(reply.getheader("Content-Type"), "application/json")
+        for name, value in headers.items():
+            self.assertEqual(reply.getheader(name.replace("_", "-")), value)
+        body = json.loads(reply.read())
+        self.assertEqual(body["type"], "error")
+        self.assertTrue(body["error"]["message"])
+
+    def test_where_no_replica_is_up_clients_are_told_to_come_again(self):
+        for replica in self.replicas:
+            replica.health = 503
+        self.wait_for(lambda: self.ask("GET", "/v1/models")[0] == 503)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        for path in ("/v1/models", "/v1/sessions/one"):
+            connection.request("GET", path)
+            self.assert_error(connection.getresponse(), 503, Retry_After="1")
+        connection.close()
+
+    def test_each_request_is_logged(self):
+        self.assertEqual(self.ask("GET", "/v1/models?logged")[0], 200)
+        self.wait_for(lambda: "GET /v1/models?logged" in self.log.read_text())
 
 
 class RedisTunnel(unittest.TestCase):
