@@ -2,7 +2,11 @@
 from __future__ import annotations
 
 import random
+import sys
+import tomllib
 from dataclasses import dataclass
+from importlib.metadata import EntryPoint
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -10,7 +14,7 @@ import pytest
 
 import inlay
 from conftest import BARD, ROOT
-from inlay.lm_eval import InlayLM
+from inlay.lm_eval import InlayLM, register
 
 
 @dataclass
@@ -161,3 +165,26 @@ def test_what_the_harness_asks_besides(bard: inlay.Model, scripted: inlay.Model)
     assert np.isfinite(answer[0])
     with pytest.raises(ValueError, match="batch_size is 0"):
         InlayLM(bard, batch_size=0)
+
+
+def test_the_harness_finds_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the entry point, or by register() in its own process: the same class, which is one of its models."""
+    class LM:
+        pass
+
+    registered: dict[str, Any] = {}
+    modules = {name: ModuleType(name) for name in ("lm_eval", "lm_eval.api", "lm_eval.api.model",
+                                                   "lm_eval.api.registry")}
+    setattr(modules["lm_eval.api.model"], "LM", LM)
+    setattr(modules["lm_eval.api.registry"], "register_model",
+            lambda name: lambda made: registered.setdefault(name, made))
+    for name, module in modules.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    project = tomllib.loads((ROOT / "python/pyproject.toml").read_text())["project"]
+    value = project["entry-points"]["lm_eval.models"]["inlay"]
+    made = EntryPoint("inlay", value, "lm_eval.models").load()
+    assert issubclass(made, LM) and issubclass(made, InlayLM)
+    lm = made.create_from_arg_string(f"path={BARD},threads=1", {})
+    assert len(lm.loglikelihood([Instance(("To be", " or"))])) == 1
+    register()
+    assert registered == {"inlay": made}

@@ -1,15 +1,21 @@
 """Models for EleutherAI's lm-evaluation-harness, with results that do not depend on the batch.
 
 `InlayLM` has the interface of its models (lm_eval.api.model.LM) and needs nothing of it: requests
-are objects whose `args` are those that the harness documents. `register()` tells an installed
-harness of it under the name "inlay":
+are objects whose `args` are those that the harness documents. An installed harness that looks for
+plugins (since August 2026) finds it:
 
-    lm_eval --model inlay --model_args path=model.gguf --tasks ...
+    lm_eval run --model inlay --model_args path=model.gguf --tasks ...
+
+An older one must be told of it in its own process:
+
+    python -c 'import inlay.lm_eval, lm_eval.__main__ as harness; inlay.lm_eval.register(); harness.cli_evaluate()' \\
+        --model inlay --model_args path=model.gguf --tasks ...
 """
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence as SequenceOf
+from functools import cache
 from itertools import groupby
 from typing import Any, Protocol
 
@@ -214,9 +220,22 @@ class InlayLM:
         return sequence.generate(tokens[-room:], options).result()
 
 
-def register(name: str = "inlay") -> None:
-    """Makes the installed harness know the model by this name."""
+@cache
+def _harness_lm() -> Any:
     from lm_eval.api.model import LM  # type: ignore[import]
+
+    return type("HarnessLM", (InlayLM, LM), {"__module__": __name__})
+
+
+def __getattr__(name: str) -> Any:
+    """HarnessLM, which is an InlayLM and a model of the harness: made when the harness asks for it."""
+    if name == "HarnessLM":
+        return _harness_lm()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def register(name: str = "inlay") -> None:
+    """Makes the installed harness know the model by this name, in this process."""
     from lm_eval.api.registry import register_model  # type: ignore[import]
 
-    register_model(name)(type("RegisteredInlayLM", (InlayLM, LM), {}))
+    register_model(name)(_harness_lm())
