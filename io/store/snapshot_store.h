@@ -20,6 +20,8 @@
 namespace inlay {
 
 struct SnapshotStoreOptions {
+  // Whether Write and Remove will be used: then Connect fails where a folder cannot be written.
+  bool writes = true;
   std::string folder = {};  // where the snapshots are; on Redis if empty
   RedisOptions redis = {};  // its timeout bounds Connect and each command of Write
   // Of all snapshots together, those that are being written included. The same for all servers.

@@ -64,8 +64,9 @@ class FolderSnapshots final : public SnapshotStore {
     const char* folder = options_.folder.c_str();
     folder_ = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder_ < 0) return Failed("open");
+    if (access(folder, R_OK | X_OK) != 0) return Failed("read in");
     // A folder that cannot be written is told now rather than with the first snapshot.
-    if (access(folder, R_OK | W_OK | X_OK) != 0) return Failed("write in");
+    if (options_.writes && access(folder, W_OK) != 0) return Failed("write in");
     return absl::OkStatus();
   }
 
@@ -137,18 +138,15 @@ class FolderSnapshots final : public SnapshotStore {
       Use(*there);
       return true;
     }
-    INLAY_RETURN_IF_ERROR(MakeRoom(std::move(snapshots), value.size()));
+    INLAY_RETURN_IF_ERROR(MakeRoom(std::move(snapshots), value.size(), options_.budget_bytes));
     const std::string path =
         absl::StrCat(options_.folder, "/", name, "=", root, "=", length, kSnapshotSuffix);
-    INLAY_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path, FileKind::kState));
-    for (; !value.empty(); value.remove_prefix(std::min(kPieceBytes, value.size()))) {
-      if (stop()) return false;
-      const absl::string_view piece = value.substr(0, kPieceBytes);
-      INLAY_RETURN_IF_ERROR(
-          file.Write({reinterpret_cast<const uint8_t*>(piece.data()), piece.size()}));
+    for (bool again = false;; again = true) {
+      INLAY_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path, FileKind::kState));
+      absl::StatusOr<bool> written = Fill(file, value, stop);
+      if (again || !absl::IsResourceExhausted(written.status())) return written;
+      INLAY_RETURN_IF_ERROR(MakeRoomOnDisk(value.size(), written.status()));
     }
-    INLAY_RETURN_IF_ERROR(file.Commit());
-    return true;
   }
 
   absl::Status Remove(absl::string_view name) override {
@@ -237,16 +235,42 @@ class FolderSnapshots final : public SnapshotStore {
     return Failed("remove a file of");
   }
 
+  // Writes the value and names the file. ResourceExhausted where the disk has no room for it.
+  static absl::StatusOr<bool> Fill(AtomicFile& file, absl::string_view value,
+                                   const std::function<bool()>& stop) {
+    for (; !value.empty(); value.remove_prefix(std::min(kPieceBytes, value.size()))) {
+      if (stop()) return false;
+      const absl::string_view piece = value.substr(0, kPieceBytes);
+      INLAY_RETURN_IF_ERROR(
+          file.Write({reinterpret_cast<const uint8_t*>(piece.data()), piece.size()}));
+    }
+    INLAY_RETURN_IF_ERROR(file.Commit());
+    return true;
+  }
+
+  static uint64_t BytesOf(const std::vector<Snapshot>& snapshots) {
+    uint64_t bytes = 0;
+    for (const Snapshot& snapshot : snapshots) bytes += snapshot.bytes;
+    return bytes;
+  }
+
+  // On a disk that is full before the budget is: removes as many bytes as are to be written. `full`
+  // where there are fewer, as removing these would not help.
+  absl::Status MakeRoomOnDisk(uint64_t bytes, const absl::Status& full) const {
+    INLAY_ASSIGN_OR_RETURN(std::vector<Snapshot> snapshots, List(absl::InfiniteFuture()));
+    const uint64_t held = BytesOf(snapshots);
+    return held < bytes ? full : MakeRoom(std::move(snapshots), bytes, held);
+  }
+
   // Removes what has expired, and the least recently used snapshots until so many bytes more keep
   // to the budget.
-  absl::Status MakeRoom(std::vector<Snapshot> snapshots, uint64_t bytes) const {
+  absl::Status MakeRoom(std::vector<Snapshot> snapshots, uint64_t bytes, uint64_t budget) const {
     std::sort(snapshots.begin(), snapshots.end(),
               [](const Snapshot& a, const Snapshot& b) { return a.used < b.used; });
-    uint64_t held = 0;
-    for (const Snapshot& snapshot : snapshots) held += snapshot.bytes;
+    uint64_t held = BytesOf(snapshots);
     const absl::Time expired = absl::Now() - options_.expiry;
     for (const Snapshot& snapshot : snapshots) {
-      if (held + bytes <= options_.budget_bytes && snapshot.used >= expired) break;
+      if (held + bytes <= budget && snapshot.used >= expired) break;
       INLAY_RETURN_IF_ERROR(Delete(snapshot));
       held -= snapshot.bytes;
     }

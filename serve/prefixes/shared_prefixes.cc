@@ -65,7 +65,11 @@ struct SharedPrefixes::Search {
 
 absl::StatusOr<std::unique_ptr<SharedPrefixes>> SharedPrefixes::Create(
     std::string fingerprint, ModelIdentity model, SharedPrefixesOptions options) {
-  INLAY_ASSIGN_OR_RETURN(std::unique_ptr<SnapshotStore> reads, OpenSnapshotStore(options.store));
+  // What cannot be written may still be read.
+  SnapshotStoreOptions read_only = options.store;
+  read_only.writes = false;
+  INLAY_ASSIGN_OR_RETURN(std::unique_ptr<SnapshotStore> reads,
+                         OpenSnapshotStore(std::move(read_only)));
   INLAY_ASSIGN_OR_RETURN(std::unique_ptr<SnapshotStore> writes, OpenSnapshotStore(options.store));
   return OrOutOfMemory("shared prefixes", [&]() -> absl::StatusOr<std::unique_ptr<SharedPrefixes>> {
     return std::unique_ptr<SharedPrefixes>(new SharedPrefixes(std::move(fingerprint),
@@ -84,8 +88,10 @@ SharedPrefixes::SharedPrefixes(std::string fingerprint, ModelIdentity model,
       most_bytes_(std::min(kMostValue, options_.store.budget_bytes / kShareOfBudget)),
       notes_(options_.note),
       known_(options_.store.expiry / 2),
-      writes_(std::move(writes), options_.rest, notes_, [this] { known_.Clear(); }),
-      reads_(std::move(reads), options_.rest, notes_, [this] { known_.Clear(); }) {}
+      writes_(std::move(writes), StoreUse::kWrites, options_.rest, notes_,
+              [this] { known_.Clear(); }),
+      reads_(std::move(reads), StoreUse::kReads, options_.rest, notes_,
+             [this] { known_.Clear(); }) {}
 
 SharedPrefixes::~SharedPrefixes() { stop_ = true; }
 

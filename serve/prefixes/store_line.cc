@@ -13,18 +13,25 @@ constexpr absl::Duration kLongestRest = absl::Minutes(1);
 
 }  // namespace
 
-void OutageNotes::Begin(const absl::Status& why) {
+void OutageNotes::Begin(StoreUse use, const absl::Status& why) {
   const std::lock_guard lock(mutex_);
-  if (down_++ > 0 || note_ == nullptr) return;
+  const bool reads = use == StoreUse::kReads;
+  // Who was told that none are read need not be told that none are stored.
+  const bool told = (reads ? reads_down_ : down_) > 0;
+  ++down_;
+  if (reads) ++reads_down_;
+  if (told || note_ == nullptr) return;
   (void)OrOutOfMemory("a note", [&] {
-    note_(
-        absl::StrCat("prefixes are not shared for now, and prompts are computed: ", why.message()));
+    note_(absl::StrCat(reads ? "prefixes are not shared for now, and prompts are computed: "
+                             : "prefixes are not stored for now: ",
+                       why.message()));
     return absl::OkStatus();
   });
 }
 
-void OutageNotes::End() {
+void OutageNotes::End(StoreUse use) {
   const std::lock_guard lock(mutex_);
+  if (use == StoreUse::kReads) --reads_down_;
   if (--down_ > 0 || note_ == nullptr) return;
   (void)OrOutOfMemory("a note", [&] {
     note_("prefixes are shared again");
@@ -60,14 +67,14 @@ void StoreLine::Failed(const absl::Status& why) {
   ++failures_;
   if (failures_ < 2 || noted_) return;
   noted_ = true;
-  notes_.Begin(why);
+  notes_.Begin(use_, why);
 }
 
 void StoreLine::Succeeded() {
   failures_ = 0;
   if (!noted_) return;
   noted_ = false;
-  notes_.End();
+  notes_.End(use_);
 }
 
 }  // namespace inlay::serve

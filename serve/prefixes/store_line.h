@@ -16,15 +16,19 @@
 
 namespace inlay::serve {
 
-// Tells once that something has begun to fail, whichever of several lines that notices, and once
-// that all of them work again.
+// What a line does with the store.
+enum class StoreUse { kReads, kWrites };
+
+// Tells once that snapshots are no longer read, or only that none are stored, and once that all
+// lines work again.
 class OutageNotes {
  public:
   using Note = std::function<void(absl::string_view sentence)>;
   explicit OutageNotes(Note note) : note_(std::move(note)) {}
 
-  void Begin(const absl::Status& why);
-  void End();
+  // A line of this use has begun to fail, and works again.
+  void Begin(StoreUse use, const absl::Status& why);
+  void End(StoreUse use);
   // The number of lines that do not work now.
   size_t down() const;
 
@@ -32,14 +36,16 @@ class OutageNotes {
   const Note note_;
   mutable std::mutex mutex_;
   size_t down_ = 0;
+  size_t reads_down_ = 0;  // of these
 };
 
 class StoreLine {
  public:
   // After a second failure in a row it rests for `rest`, and after each further one twice as long,
   // up to a minute. The first one may be a connection that was idle for too long for the server.
-  StoreLine(std::unique_ptr<SnapshotStore> store, absl::Duration rest, OutageNotes& notes)
-      : store_(std::move(store)), rest_(rest), notes_(notes) {}
+  StoreLine(std::unique_ptr<SnapshotStore> store, StoreUse use, absl::Duration rest,
+            OutageNotes& notes)
+      : store_(std::move(store)), use_(use), rest_(rest), notes_(notes) {}
 
   SnapshotStore& store() { return *store_; }
   bool connected() const { return connected_; }
@@ -55,6 +61,7 @@ class StoreLine {
 
  private:
   const std::unique_ptr<SnapshotStore> store_;
+  const StoreUse use_;
   const absl::Duration rest_;
   OutageNotes& notes_;
   bool connected_ = false;

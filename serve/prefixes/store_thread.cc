@@ -7,9 +7,11 @@
 
 namespace inlay::serve {
 
-StoreThread::StoreThread(std::unique_ptr<SnapshotStore> store, absl::Duration rest,
+StoreThread::StoreThread(std::unique_ptr<SnapshotStore> store, StoreUse use, absl::Duration rest,
                          OutageNotes& notes, std::function<void()> lost)
-    : line_(std::move(store), rest, notes), lost_(std::move(lost)), thread_([this] { Run(); }) {}
+    : line_(std::move(store), use, rest, notes),
+      lost_(std::move(lost)),
+      thread_([this] { Run(); }) {}
 
 StoreThread::~StoreThread() {
   {

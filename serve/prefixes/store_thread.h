@@ -28,8 +28,8 @@ class StoreThread {
   };
 
   // See StoreLine. `lost` is called (on this thread) where the store may have lost what was in it.
-  StoreThread(std::unique_ptr<SnapshotStore> store, absl::Duration rest, OutageNotes& notes,
-              std::function<void()> lost = nullptr);
+  StoreThread(std::unique_ptr<SnapshotStore> store, StoreUse use, absl::Duration rest,
+              OutageNotes& notes, std::function<void()> lost = nullptr);
   // Ends all jobs.
   ~StoreThread();
 

@@ -5,10 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -17,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "io/store/open_snapshot_store.h"
@@ -31,6 +34,37 @@ extern "C" dirent* readdir(DIR* folder) {
   if (!readdir_fails) return next(folder);
   errno = EIO;
   return nullptr;
+}
+
+static bool folders_are_read_only = false;
+
+extern "C" int access(const char* path, int mode) noexcept {
+  static const auto next = reinterpret_cast<decltype(&access)>(dlsym(RTLD_NEXT, "access"));
+  if (!folders_are_read_only || (mode & W_OK) == 0) return next(path, mode);
+  errno = EROFS;
+  return -1;
+}
+
+// Of a disk that has room for so many bytes of snapshots in this folder; "": there is none.
+static std::string full_disk_folder;
+static uint64_t full_disk_bytes = 0;
+
+static uint64_t BytesWith(int new_file, uint64_t more) {
+  struct stat info = {};
+  uint64_t sum = fstat(new_file, &info) == 0 ? static_cast<uint64_t>(info.st_size) + more : more;
+  for (const auto& entry : std::filesystem::directory_iterator(full_disk_folder)) {
+    // The new file has no name yet, or another one.
+    if (entry.path().extension() == ".prefix") sum += entry.file_size();
+  }
+  return sum;
+}
+
+extern "C" ssize_t write(int fd, const void* bytes, size_t size) {
+  static const auto next = reinterpret_cast<decltype(&write)>(dlsym(RTLD_NEXT, "write"));
+  if (full_disk_folder.empty() || BytesWith(fd, size) <= full_disk_bytes)
+    return next(fd, bytes, size);
+  errno = ENOSPC;
+  return -1;
 }
 
 namespace inlay {
@@ -193,6 +227,49 @@ TEST_F(SnapshotFolderTest, AFolderThatCannotBeReadToItsEndIsAnError) {
   EXPECT_THAT(lengths.status().message(), HasSubstr("cannot list the folder " + folder_.path()));
   EXPECT_THAT(written.status().message(), HasSubstr("cannot list the folder " + folder_.path()));
   EXPECT_EQ(FindSnapshot(*store, {"a"}), 0u);
+}
+
+// What was written before, or came with a file system that nobody may write, is of use.
+TEST_F(SnapshotFolderTest, AFolderThatMustNotBeWrittenIsRead) {
+  EXPECT_TRUE(WriteSnapshot(*Open(), "a", "value"));
+  folders_are_read_only = true;
+  const absl::Cleanup writable = [] { folders_are_read_only = false; };
+  const auto writes = Must(OpenSnapshotStore({.folder = folder_.path()}));
+  EXPECT_THAT(writes->Connect().message(), HasSubstr("cannot write in the folder " +
+                                                     folder_.path() + ": Read-only file system"));
+  const auto reads = Must(OpenSnapshotStore({.writes = false, .folder = folder_.path()}));
+  ASSERT_TRUE(reads->Connect().ok());
+  EXPECT_EQ(FindSnapshot(*reads, {"a"}), 0u);
+  std::string value;
+  EXPECT_TRUE(Must(reads->Read("a", 0, 5, kSnapshotLimit, value)));
+  EXPECT_EQ(value, "value");
+}
+
+TEST_F(SnapshotFolderTest, OnAFullDiskTheLeastRecentlyUsedMakeRoom) {
+  const auto store = Open();
+  // File systems keep times in steps of some milliseconds.
+  const auto later = [] { absl::SleepFor(absl::Milliseconds(20)); };
+  for (const char* name : {"a", "b"}) {
+    EXPECT_TRUE(WriteSnapshot(*store, name, SnapshotValue(3000, *name)));
+    later();
+  }
+  full_disk_folder = folder_.path();
+  full_disk_bytes = 7000;
+  const absl::Cleanup empty_disk = [] { full_disk_folder.clear(); };
+  EXPECT_TRUE(WriteSnapshot(*store, "c", SnapshotValue(3000, 'c')));
+  EXPECT_EQ(FindSnapshot(*store, {"a"}), std::nullopt);
+  EXPECT_EQ(FindSnapshot(*store, {"b"}), 0u);
+  later();
+  EXPECT_EQ(FindSnapshot(*store, {"c"}), 0u);
+  // Nothing is removed for what would find no room in its place either, and what else is there can
+  // still be read.
+  EXPECT_THAT(store->Write("root", "d", 7, SnapshotValue(6500, 'd'), NeverStop).status().message(),
+              HasSubstr("No space left"));
+  // The disk has become smaller: others have filled it meanwhile.
+  full_disk_bytes = 1000;
+  EXPECT_FALSE(store->Write("root", "d", 7, SnapshotValue(3000, 'd'), NeverStop).ok());
+  EXPECT_EQ(FindSnapshot(*store, {"b"}), std::nullopt) << "it did not help, and no more is removed";
+  EXPECT_EQ(FindSnapshot(*store, {"c"}), 0u);
 }
 
 TEST_F(SnapshotFolderTest, AFolderThatGoesIsAnError) {

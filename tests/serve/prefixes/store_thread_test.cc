@@ -88,7 +88,8 @@ class StoreThreadTest : public ::testing::Test {
 
 TEST_F(StoreThreadTest, RunsJobsOneAfterTheOther) {
   {
-    StoreThread thread(std::make_unique<ReachedStore>(&connects_), absl::ZeroDuration(), notes_);
+    StoreThread thread(std::make_unique<ReachedStore>(&connects_), StoreUse::kReads,
+                       absl::ZeroDuration(), notes_);
     Await([&] { return thread.ready(); });
     for (const char* name : {"a", "b"}) EXPECT_TRUE(thread.Add(MakeJob(name)));
     thread.Finish(absl::InfiniteDuration());
@@ -101,8 +102,8 @@ TEST_F(StoreThreadTest, RunsJobsOneAfterTheOther) {
 TEST_F(StoreThreadTest, AfterAnErrorItConnectsAnew) {
   absl::Notification may_fail;
   {
-    StoreThread thread(std::make_unique<ReachedStore>(&connects_), absl::ZeroDuration(), notes_,
-                       [this] { ++lost_; });
+    StoreThread thread(std::make_unique<ReachedStore>(&connects_), StoreUse::kReads,
+                       absl::ZeroDuration(), notes_, [this] { ++lost_; });
     Await([&] { return thread.ready(); });
     EXPECT_TRUE(thread.Add(MakeJob("fails", &may_fail, absl::UnavailableError("gone"))));
     EXPECT_TRUE(thread.Add(MakeJob("waits")));
@@ -120,7 +121,7 @@ TEST_F(StoreThreadTest, TakesNoJobsWithoutAConnection) {
   {
     StoreThread thread(
         std::make_unique<ReachedStore>(&connects_, absl::UnavailableError("nobody there")),
-        /*rest=*/absl::Hours(1), notes_);
+        StoreUse::kReads, /*rest=*/absl::Hours(1), notes_);
     Await([&] { return notes_.down() == 1; });
     EXPECT_FALSE(thread.ready());
     EXPECT_FALSE(thread.Add(MakeJob("never")));
@@ -133,7 +134,8 @@ TEST_F(StoreThreadTest, TakesNoJobsWithoutAConnection) {
 TEST_F(StoreThreadTest, ItsEndEndsAllJobs) {
   absl::Notification may_end;
   {
-    StoreThread thread(std::make_unique<ReachedStore>(&connects_), absl::ZeroDuration(), notes_);
+    StoreThread thread(std::make_unique<ReachedStore>(&connects_), StoreUse::kReads,
+                       absl::ZeroDuration(), notes_);
     Await([&] { return thread.ready(); });
     EXPECT_TRUE(thread.Add(MakeJob("first", &may_end)));
     for (int i = 0; i < 3; ++i) EXPECT_TRUE(thread.Add(MakeJob("other")));
@@ -141,6 +143,34 @@ TEST_F(StoreThreadTest, ItsEndEndsAllJobs) {
   }
   EXPECT_EQ(std::count(seen_.begin(), seen_.end(), "end of first"), 1);
   EXPECT_EQ(std::count(seen_.begin(), seen_.end(), "end of other"), 3);
+}
+
+// A store that cannot be written, such as one on a full disk, may still be read: its operator is
+// told which of both it is.
+TEST(OutageNotesTest, TellWhetherPrefixesAreStillRead) {
+  const std::string not_stored = "prefixes are not stored for now: why",
+                    not_shared = "prefixes are not shared for now, and prompts are computed: why",
+                    again = "prefixes are shared again";
+  std::vector<std::string> noted;
+  OutageNotes notes([&](absl::string_view sentence) { noted.emplace_back(sentence); });
+  const absl::Status why = absl::UnavailableError("why");
+  notes.Begin(StoreUse::kWrites, why);
+  EXPECT_EQ(notes.down(), 1u);
+  notes.End(StoreUse::kWrites);
+  EXPECT_THAT(noted, ElementsAre(not_stored, again));
+  noted.clear();
+  notes.Begin(StoreUse::kWrites, why);
+  notes.Begin(StoreUse::kReads, why);
+  notes.End(StoreUse::kWrites);
+  EXPECT_THAT(noted, ElementsAre(not_stored, not_shared));
+  notes.End(StoreUse::kReads);
+  EXPECT_THAT(noted, ElementsAre(not_stored, not_shared, again));
+  noted.clear();
+  notes.Begin(StoreUse::kReads, why);
+  notes.Begin(StoreUse::kWrites, why);
+  notes.End(StoreUse::kReads);
+  notes.End(StoreUse::kWrites);
+  EXPECT_THAT(noted, ElementsAre(not_shared, again));
 }
 
 }  // namespace
