@@ -9,6 +9,8 @@ absl::StatusOr<std::unique_ptr<StateStore>> OpenRedisStore(RedisOptions) {
       "this program was built without hiredis, so it has no Redis store");
 }
 
+absl::Status CheckRedisRights(const RedisOptions&) { return OpenRedisStore({}).status(); }
+
 absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenRedisSnapshots(SnapshotStoreOptions) {
   return absl::UnimplementedError(
       "this program was built without hiredis, so it has no snapshots on Redis");

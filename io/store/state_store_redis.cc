@@ -33,6 +33,7 @@ constexpr size_t kMaxReply = kChunkBytes + kChecksumBytes + 4096;
 // No manifest may name more than this: 65536 chunks.
 constexpr uint64_t kMaxStateBytes = uint64_t{kChunkBytes} << 16;
 constexpr absl::string_view kOrphanSeconds = "3600";
+constexpr absl::string_view kProbeSeconds = "60";  // of what CheckRights writes
 
 constexpr uint64_t kMagic = 0x32306e6d79616c6e;  // "nlaymn02"
 
@@ -217,6 +218,39 @@ class RedisState {
     connection_->Command({"UNLINK", UnfinishedKey(manifest)}).IgnoreError();
   }
 
+  // See CheckRedisRights. No other state may have the key, which the commands write and delete.
+  absl::Status CheckRights() {
+    const std::string unfinished = UnfinishedKey(Manifest());
+    const std::vector<absl::string_view> commands[] = {
+        {"EVAL", "return 1", "1", server_key_},
+        {"TYPE", server_key_},
+        {"HGET", server_key_, kManifestField},
+        {"HEXISTS", server_key_, kManifestField},
+        {"HLEN", unfinished},
+        {"UNLINK", server_key_},
+        // Before the key is there, which is to expire in any case.
+        {"EXPIRE", unfinished, kProbeSeconds},
+        {"HSET", unfinished, "probe", ""},
+        {"EXPIRE", unfinished, kProbeSeconds},
+        expiry_ == "0" ? std::vector<absl::string_view>{"PERSIST", server_key_}
+                       : std::vector<absl::string_view>{"PEXPIRE", server_key_, expiry_},
+        {"RENAME", unfinished, server_key_},
+        {"UNLINK", server_key_}};
+    for (const std::vector<absl::string_view>& command : commands) {
+      const absl::Status status = connection_->Command(command).status();
+      if (absl::IsPermissionDenied(status)) return MayNotRun(command[0], status);
+      if (connection_->broken()) return status;
+    }
+    // It replies with an array, which is not read here. What a script has no right to do may be any
+    // error of it.
+    const absl::Status scanned =
+        connection_->Command({"EVAL", "redis.call('SCAN', '0', 'COUNT', '1') return 1", "0"})
+            .status();
+    if (absl::IsPermissionDenied(scanned) || absl::IsInternal(scanned))
+      return MayNotRun("SCAN", scanned);
+    return connection_->broken() ? scanned : absl::OkStatus();
+  }
+
   absl::Status Delete() {
     INLAY_RETURN_IF_ERROR(CheckType());
     INLAY_ASSIGN_OR_RETURN(const RedisReply reply, EvalIndexed(kDelete, {server_key_}, {key_}));
@@ -282,6 +316,11 @@ class RedisState {
     if (tag == kAnyStateTag) return "any";
     if (tag == kNoStateTag) return "none";
     return std::string(reinterpret_cast<const char*>(&tag), sizeof(tag));
+  }
+
+  static absl::Status MayNotRun(absl::string_view command, const absl::Status& why) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("the user has no right to run ", command, ": ", why.message()));
   }
 
   absl::Status OtherType(absl::string_view type) const {
@@ -451,6 +490,14 @@ class RedisStore final : public StateStore {
 absl::StatusOr<std::unique_ptr<StateStore>> OpenRedisStore(RedisOptions options) {
   INLAY_RETURN_IF_ERROR(CheckRedisOptions(options));
   return std::make_unique<RedisStore>(std::move(options));
+}
+
+absl::Status CheckRedisRights(const RedisOptions& options) {
+  INLAY_RETURN_IF_ERROR(CheckRedisOptions(options));
+  RedisConnections connections(options, kMaxReply);
+  INLAY_ASSIGN_OR_RETURN(RedisConnections::Lease connection, connections.Get());
+  // No state has a key with a colon.
+  return RedisState(std::move(connection), options, ":rights").CheckRights();
 }
 
 }  // namespace inlay

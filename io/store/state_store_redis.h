@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "io/store/redis_options.h"
 #include "io/store/state_store.h"
@@ -30,6 +31,12 @@ namespace inlay {
 // InvalidArgument for options that cannot work; Unimplemented when this program was built without
 // hiredis.
 absl::StatusOr<std::unique_ptr<StateStore>> OpenRedisStore(RedisOptions options);
+
+// Whether the options' user has all rights that a store with these options needs, but those to its
+// index, which it can do without. PermissionDenied, naming the command, when it lacks one: else the
+// first state that is stored would show that. Or an error of RedisConnection. It tries the commands
+// on keys that no state has, and leaves nothing behind.
+absl::Status CheckRedisRights(const RedisOptions& options);
 
 }  // namespace inlay
 

@@ -209,6 +209,17 @@ TEST(Sessions, NotOnANodeOfAClusterThatHasNotAllSlots) {
               1, HasSubstr(absl::StrCat("is at 127.0.0.1:", other.port())));
 }
 
+// Else each request that stores something would fail, and nothing would say why.
+TEST(Sessions, ARightThatIsMissingOnRedisIsToldAtTheStart) {
+  if (OpenRedisStore({}).status().code() == absl::StatusCode::kUnimplemented) GTEST_SKIP();
+  const RedisServer redis({"--user", "inlay", "on", ">secret", "~*", "+@all", "-pexpire"});
+  ASSERT_TRUE(redis.started());
+  ExpectError(RunProgram({"serve", "--port", "0", "--sessions",
+                          absl::StrCat("redis://inlay:secret@127.0.0.1:", redis.port()),
+                          "--sessions-ttl", "60"}),
+              1, HasSubstr("no right to run PEXPIRE"));
+}
+
 // Two servers would overwrite each other's turns.
 TEST(Sessions, AFolderIsOneServers) {
   const TempFolder folder;

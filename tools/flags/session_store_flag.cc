@@ -123,7 +123,12 @@ absl::StatusOr<std::shared_ptr<StateStore>> OpenSessionStore(const SessionStoreF
   INLAY_ASSIGN_OR_RETURN(
       std::shared_ptr<StateStore> store,
       OpenPlace(place, "--sessions", "neither redis://HOST nor memory", absl::Seconds(flags.ttl)));
-  if (IsRedis(place)) return store;
+  if (IsRedis(place)) {
+    INLAY_ASSIGN_OR_RETURN(RedisOptions options, ParseRedisAddress(place, "--sessions"));
+    options.expiry = absl::Seconds(flags.ttl);
+    INLAY_RETURN_IF_ERROR(About("--sessions", CheckRedisRights(options)));
+    return store;
+  }
   // No other server may use the folder at the same time: each would overwrite what the other has
   // stored since.
   INLAY_ASSIGN_OR_RETURN(FileLock lock, FileLock::Acquire(absl::StrCat(place, "/server")));

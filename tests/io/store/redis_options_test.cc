@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -98,6 +100,41 @@ TEST(RedisOptionsTest, AUserWithFewRights) {
   elsewhere.prefix = "other:";
   EXPECT_EQ(PutState(**OpenRedisStore(elsewhere), "a", {1}).code(),
             absl::StatusCode::kPermissionDenied);
+}
+
+// A right that is missing is told at the start, not with the first session.
+TEST(RedisOptionsTest, RightsAreChecked) {
+  RedisServer server(FewRights());
+  ASSERT_TRUE(server.started()) << "redis-server cannot be started (scripts/setup installs it)";
+  const RedisOptions stays = {.port = server.port(), .user = "inlay", .password = "secret"};
+  RedisOptions expires = stays;
+  expires.expiry = absl::Hours(1);
+  const auto right = [&](char sign, absl::string_view command) {
+    EXPECT_THAT(server.Ask({absl::StrCat("ACL SETUSER inlay ", std::string(1, sign), command)}),
+                HasSubstr("+OK"));
+  };
+  EXPECT_EQ(CheckRedisRights(stays), absl::OkStatus());
+  EXPECT_EQ(CheckRedisRights(expires), absl::OkStatus());
+  for (const char* command : {"type", "hget", "unlink", "eval", "hset", "expire", "hlen", "persist",
+                              "pexpire", "rename", "scan", "hexists"}) {
+    right('-', command);
+    const bool needed_to_stay = command != absl::string_view("pexpire");
+    const bool needed_to_expire = command != absl::string_view("persist");
+    for (const auto& [options, needed] :
+         {std::pair(stays, needed_to_stay), std::pair(expires, needed_to_expire)}) {
+      const absl::Status status = CheckRedisRights(options);
+      EXPECT_EQ(absl::IsPermissionDenied(status), needed) << command << ": " << status;
+      EXPECT_EQ(status.ok(), !needed) << command << ": " << status;
+      if (needed) {
+        EXPECT_THAT(status.message(), HasSubstr(absl::StrCat("no right to run ",
+                                                             absl::AsciiStrToUpper(command), ":")));
+      }
+    }
+    right('+', command);
+  }
+  EXPECT_EQ(CheckRedisRights(expires), absl::OkStatus());
+  EXPECT_THAT(server.Ask({"DBSIZE"}), HasSubstr(":0")) << "something was left behind";
+  EXPECT_FALSE(CheckRedisRights({.port = server.port(), .user = "inlay", .password = "no"}).ok());
 }
 
 // The user of docs/replicas.md before there was an index: it has no part in it, and loses nothing.
