@@ -24,6 +24,7 @@
 #include "absl/types/span.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
+#include "base/unreadable_weights.h"
 #include "cache/cache_plan.h"
 #include "cache/fingerprint.h"
 #include "cache/hybrid_cache.h"
@@ -322,11 +323,11 @@ class Model final : public Engine {
   // The file is what it was, at all ranks.
   absl::Status CheckFile() {
     absl::Status status = file_->CheckWhole();
-    if (!ranks_) return status;
-    const bool failed = ranks_->AnyOf(!status.ok());
-    if (!failed || !status.ok()) return status;
-    return absl::DataLossError(
-        absl::StrCat(file_->name(), " has changed, or could not be read, at another rank"));
+    if (ranks_ && ranks_->AnyOf(!status.ok()) && status.ok()) {
+      status = absl::DataLossError(
+          absl::StrCat(file_->name(), " has changed, or could not be read, at another rank"));
+    }
+    return MarkUnreadableWeights(std::move(status));
   }
 
   Model(std::shared_ptr<const GgufFile> file, const EngineOptions& options)

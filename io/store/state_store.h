@@ -100,6 +100,12 @@ class MemoryStore final : public StateStore {
   absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) override;
   absl::StatusOr<size_t> Count(absl::string_view prefix) override;
 
+  // Of all states.
+  uint64_t bytes() {
+    const std::lock_guard lock(mutex_);
+    return bytes_;
+  }
+
  private:
   friend class MemoryStateWriter;
   struct State {

@@ -211,14 +211,17 @@ void Batcher::QueueOtherChoices(Answer& first) {
   }
 }
 
-void Batcher::TellEnd(Answer& answer, const absl::Status& status) {
+void Batcher::TellEnd(Answer& answer, const absl::Status& error) {
+  const absl::Status status = error.ok() || !options_.on_error ? error : options_.on_error(error);
   const AnswerUsage usage = answer.Usage();
   stats_.drafted_tokens += usage.drafted;
   stats_.accepted_tokens += usage.accepted;
   if (status.ok()) {
     ++stats_.answers;
+    stats_.answer_seconds.Add(SteadyNow() - answer.ticket().arrived);
   } else {
-    ++(absl::IsCancelled(status) ? stats_.cancelled : stats_.failed);
+    const bool late = absl::IsDeadlineExceeded(status);
+    ++(absl::IsCancelled(status) ? stats_.cancelled : late ? stats_.timed_out : stats_.failed);
   }
   // Others hear of their ends, too. If this one is not told for lack of memory, ~Answer tells it.
   (void)OrOutOfMemory("the end of an answer", [&] {
@@ -349,6 +352,8 @@ void Batcher::Admit() {
     running_.push_back(waiting_.Pop());
     Answer& answer = *running_.back();
     answer.reserved = bytes;
+    if (answer.bound == 0 && answer.choice() == 0)  // not after a pause, nor after the prompt
+      stats_.queue_seconds.Add(SteadyNow() - answer.ticket().arrived);
     answer.bound = bound;
     // An answer that runs must have been started.
     const absl::Status status = OrOutOfMemory("this answer", [&] { return Start(answer); });

@@ -123,7 +123,7 @@ class Batcher {
   AnswerPtr Remove(Answer& answer);
   // Tells the end, also of the choices that wait for this one's prompt.
   void TellEnds(Answer& answer, const absl::Status& status);
-  void TellEnd(Answer& answer, const absl::Status& status);
+  void TellEnd(Answer& answer, const absl::Status& error);
 
   Engine& engine_;
   const Tokenizer& tokenizer_;

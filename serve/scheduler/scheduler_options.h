@@ -3,9 +3,11 @@
 #define INLAY_SERVE_SCHEDULER_SCHEDULER_OPTIONS_H_
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "gemma_like/generation/draft_policy.h"
 #include "ops/attention/kv_type.h"
@@ -37,6 +39,9 @@ struct SchedulerOptions {
   std::optional<DraftCosts> draft_costs = std::nullopt;
   // Where other servers leave states of prompts, and find those of this one; null: nowhere.
   std::shared_ptr<SharedPrefixes> shared_prefixes = nullptr;
+  // Called with each error that an answer ends with, on the scheduler's thread. Returns the error
+  // that its client is told instead. It must not throw. Null: clients are told the error itself.
+  std::function<absl::Status(const absl::Status& error)> on_error = nullptr;
 };
 
 }  // namespace inlay::serve

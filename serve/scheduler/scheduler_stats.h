@@ -46,7 +46,8 @@ struct SchedulerStats {
   uint64_t requests = 0;
   uint64_t refused = 0;  // for a full queue
   uint64_t answers = 0;  // that ended as they should
-  uint64_t failed = 0;
+  uint64_t failed = 0;   // with an error other than the next two
+  uint64_t timed_out = 0;
   uint64_t cancelled = 0;
   uint64_t pauses = 0;
   uint64_t prompt_tokens = 0;    // of the requests
@@ -57,7 +58,9 @@ struct SchedulerStats {
   uint64_t generated_tokens = 0;
   uint64_t drafted_tokens = 0;
   uint64_t accepted_tokens = 0;
+  Histogram queue_seconds;   // from a request's arrival to its first place in the batch
   Histogram first_token;     // from a request's arrival to its first token
+  Histogram answer_seconds;  // from a request's arrival to the end of an answer without an error
   Histogram between_tokens;  // from a token to the next of the same answer
   Histogram step_seconds;
   std::optional<SharedPrefixStats> shared;  // where prefixes are shared among servers

@@ -2,6 +2,7 @@
 #ifndef INLAY_SERVE_SERVICE_API_KEYS_H_
 #define INLAY_SERVE_SERVICE_API_KEYS_H_
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -52,6 +53,10 @@ class ApiKeys {
   // Whether there are keys.
   bool required() const;
 
+  // For /metrics: attempts to read the keys again that failed, in whichever step.
+  void CountFailedReload() { ++failed_reloads_; }
+  uint64_t failed_reloads() const { return failed_reloads_; }
+
   // The client whose key this is. Takes the same time for every wrong key of the same length.
   std::optional<ApiClient> Find(absl::string_view key) const;
 
@@ -63,6 +68,7 @@ class ApiKeys {
   // Under the lock.
   absl::StatusOr<std::vector<Entry>> Parse(absl::string_view text);
 
+  std::atomic<uint64_t> failed_reloads_ = 0;
   mutable std::mutex mutex_;  // guards the members below
   std::vector<Entry> entries_;
   // Owners stay the same when keys are read again.

@@ -14,7 +14,8 @@
 
 namespace inlay::serve {
 
-// Passes all on. A stream counts when it starts, whatever it ends with.
+// Passes all on. A stream counts when it starts, whatever it ends with. What the HTTP server itself
+// replies with in its place, as where there is no memory, counts there: see Service::OnRefusal.
 class CountedReply final : public HttpReply {
  public:
   CountedReply(std::shared_ptr<HttpReply> reply, std::shared_ptr<ReplyCounts> counts)
@@ -31,10 +32,7 @@ class CountedReply final : public HttpReply {
   }
   void Write(std::string piece) override { reply_->Write(std::move(piece)); }
   void Finish() override { reply_->Finish(); }
-  void FailWithoutMemory() noexcept override {
-    Count(503);
-    reply_->FailWithoutMemory();
-  }
+  void FailWithoutMemory() noexcept override { reply_->FailWithoutMemory(); }
   void OnGone(std::function<void()> gone) override { reply_->OnGone(std::move(gone)); }
 
  private:

@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
+#include "base/printable.h"
 
 namespace inlay::serve {
 namespace {
@@ -22,19 +24,38 @@ std::string Exact(double number) {
   return std::string(digits.data(), end.ptr);
 }
 
+// In double quotes, as the value of a label.
+std::string Quoted(absl::string_view text) {
+  return absl::StrCat(
+      "\"", absl::StrReplaceAll(Printable(text), {{"\\", "\\\\"}, {"\"", "\\\""}, {"\n", "\\n"}}),
+      "\"");
+}
+
 class Page {
  public:
   template <class Number>
   void Gauge(absl::string_view name, absl::string_view help, Number value) {
+    PlainGauge(absl::StrCat("inlay_", name), help, value);
+  }
+  // Under a name that all programs use.
+  template <class Number>
+  void PlainGauge(absl::string_view name, absl::string_view help, Number value) {
     Head(name, help, "gauge");
-    absl::StrAppend(&text_, "inlay_", name, " ", value, "\n");
+    absl::StrAppend(&text_, name, " ", value, "\n");
   }
   void Counter(absl::string_view name, absl::string_view help, uint64_t value) {
-    Head(name, help, "counter");
+    Head(absl::StrCat("inlay_", name), help, "counter");
     absl::StrAppend(&text_, "inlay_", name, " ", value, "\n");
   }
+  void BuildInfo(const ServiceStats::Server& server) {
+    Head("inlay_build_info", "Always 1; the labels tell what this server is.", "gauge");
+    absl::StrAppend(&text_, "inlay_build_info{version=", Quoted(server.version),
+                    ",model=", Quoted(server.model), ",fingerprint=", Quoted(server.fingerprint),
+                    "} 1\n");
+  }
   void RepliesByClass(const ReplyCounts& replies) {
-    Head("replies_total", "Replies by the class of their status.", "counter");
+    Head("inlay_replies_total",
+         "Replies by the class of their status, without those of /health and /metrics.", "counter");
     for (int digit = ReplyCounts::kFirst; digit <= ReplyCounts::kLast; ++digit) {
       absl::StrAppend(&text_, "inlay_replies_total{status=\"", digit, "xx\"} ",
                       replies.of_class[static_cast<size_t>(digit - ReplyCounts::kFirst)].load(),
@@ -42,7 +63,7 @@ class Page {
     }
   }
   void Durations(absl::string_view name, absl::string_view help, const Histogram& histogram) {
-    Head(name, help, "histogram");
+    Head(absl::StrCat("inlay_", name), help, "histogram");
     uint64_t up_to = 0;
     for (size_t i = 0; i < histogram.counts.size(); ++i) {
       up_to += histogram.counts[i];
@@ -57,8 +78,7 @@ class Page {
 
  private:
   void Head(absl::string_view name, absl::string_view help, absl::string_view type) {
-    absl::StrAppend(&text_, "# HELP inlay_", name, " ", help, "\n# TYPE inlay_", name, " ", type,
-                    "\n");
+    absl::StrAppend(&text_, "# HELP ", name, " ", help, "\n# TYPE ", name, " ", type, "\n");
   }
   std::string text_;
 };
@@ -77,6 +97,7 @@ void AddScheduler(const SchedulerStats& stats, Page& page) {
   page.Counter("requests_refused_total", "Requests refused for a full queue.", stats.refused);
   page.Counter("answers_total", "Answers that ended as they should.", stats.answers);
   page.Counter("answers_failed_total", "Answers that ended with an error.", stats.failed);
+  page.Counter("answers_timed_out_total", "Answers that the deadline ended.", stats.timed_out);
   page.Counter("answers_cancelled_total", "Answers that were cancelled.", stats.cancelled);
   page.Counter("pauses_total", "Answers paused for lack of memory.", stats.pauses);
   page.Counter("prompt_tokens_total", "Tokens of prompts.", stats.prompt_tokens);
@@ -107,7 +128,10 @@ void AddScheduler(const SchedulerStats& stats, Page& page) {
                  shared.stored);
     page.Counter("shared_prefix_stored_bytes_total", "Their bytes.", shared.stored_bytes);
   }
+  page.Durations("queue_seconds", "From a request to its place in the batch.", stats.queue_seconds);
   page.Durations("first_token_seconds", "From a request to its first token.", stats.first_token);
+  page.Durations("answer_seconds", "From a request to the end of its answer.",
+                 stats.answer_seconds);
   page.Durations("between_tokens_seconds", "From a step of an answer to its next.",
                  stats.between_tokens);
   page.Durations("step_seconds", "Time of a step.", stats.step_seconds);
@@ -124,10 +148,33 @@ void AddEmbeddings(const EmbeddingCounts& counts, Page& page) {
   page.Counter("embedded_tokens_total", "Tokens of texts that were embedded.", counts.tokens);
 }
 
+void AddServer(const ServiceStats::Server& server, Page& page) {
+  page.BuildInfo(server);
+  page.PlainGauge("process_start_time_seconds", "When the process was started, since 1970.",
+                  Exact(server.started));
+  if (server.resident_bytes.has_value()) {
+    page.PlainGauge("process_resident_memory_bytes", "Resident memory of the process.",
+                    *server.resident_bytes);
+  }
+  page.Gauge("draining", "1 while the server lets its last answers end.", server.draining ? 1 : 0);
+  page.Gauge("model_readable", "0 once the model's file has changed or could not be read.",
+             server.model_is_readable ? 1 : 0);
+  page.Counter("key_reloads_failed_total", "Attempts to read the API keys again that failed.",
+               server.failed_key_reloads);
+}
+
+void AddSessions(const ServiceStats::Sessions& sessions, Page& page) {
+  page.Gauge("sessions_up", "1 while the store of sessions can be reached.", sessions.up ? 1 : 0);
+  if (!sessions.memory.has_value()) return;
+  page.Gauge("session_bytes", "Sessions that are kept in memory.", sessions.memory->bytes);
+  page.Gauge("session_memory_bytes", "Their limit.", sessions.memory->most_bytes);
+}
+
 }  // namespace
 
 std::string MetricsText(const ServiceStats& stats) {
   Page page;
+  if (stats.server.has_value()) AddServer(*stats.server, page);
   page.Gauge("connections", "Open connections.", stats.connections);
   if (stats.replies != nullptr) page.RepliesByClass(*stats.replies);
   if (stats.answer_log.has_value()) {
@@ -136,6 +183,7 @@ std::string MetricsText(const ServiceStats& stats) {
     page.Gauge("answer_log_waiting_bytes", "Memory of answers that wait to be logged.",
                stats.answer_log->waiting_bytes);
   }
+  if (stats.sessions.has_value()) AddSessions(*stats.sessions, page);
   if (stats.embeddings != nullptr) AddEmbeddings(*stats.embeddings, page);
   if (stats.scheduler.has_value()) AddScheduler(*stats.scheduler, page);
   return std::move(page).Take();

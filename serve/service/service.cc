@@ -17,18 +17,24 @@
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "base/steady_time.h"
+#include "base/unreadable_weights.h"
+#include "base/version.h"
 #include "base/wait_for.h"
 #include "cache/model_identity.h"
 #include "gemma_like/fingerprint.h"
+#include "io/gguf/gguf.h"
 #include "io/json/parse_json.h"
+#include "io/store/state_store.h"
 #include "serve/api/reply.h"
 #include "serve/page/page.h"
 #include "serve/scheduler/scheduler.h"
 #include "serve/service/answer_log.h"
 #include "serve/service/answer_routes.h"
 #include "serve/service/counted_reply.h"
+#include "serve/service/failures.h"
 #include "serve/service/fingerprints.h"
 #include "serve/service/metrics.h"
+#include "serve/service/process_figures.h"
 #include "serve/service/replay.h"
 #include "serve/service/service_stats.h"
 #include "serve/service/session_routes.h"
@@ -44,8 +50,9 @@ constexpr size_t kWorkers = 2;
 constexpr absl::Duration kTimeToCancel = absl::Seconds(5);
 // Of replies and turns whose answers have ended, where draining has no more time.
 constexpr absl::Duration kTimeToFinish = absl::Seconds(5);
-// Of sessions that are kept in memory.
-constexpr uint64_t kSessionMemory = uint64_t{1} << 30;
+// Of sessions that are kept in memory, in bytes, and as a share of the memory for conversations.
+constexpr uint64_t kMostSessionMemory = uint64_t{1} << 30;
+constexpr uint64_t kSessionShare = 4;
 
 Protocol ProtocolOf(absl::string_view path) {
   if (path == "/v1/chat/completions") return Protocol::kChatCompletions;
@@ -53,6 +60,13 @@ Protocol ProtocolOf(absl::string_view path) {
   if (path == "/v1/responses") return Protocol::kResponses;
   if (path == "/v1/messages" || absl::StartsWith(path, "/v1/messages/")) return Protocol::kMessages;
   return Protocol::kInlay;
+}
+
+// What supervisors ask for every few seconds, which would drown the figures of all other replies.
+bool IsProbe(absl::string_view path) { return path == "/health" || path == "/metrics"; }
+
+uint64_t SessionMemory(const ServiceOptions& options) {
+  return std::min<uint64_t>(kMostSessionMemory, options.scheduler.memory / kSessionShare);
 }
 
 // Of the longest conversation, or of the longest text to embed.
@@ -64,10 +78,14 @@ class ModelService final : public Service {
  public:
   ModelService(const LoadedModel& model, absl::StatusOr<ChatRenderer> renderer, const ApiKeys& keys,
                ServiceOptions options, Fingerprints fingerprints,
-               std::unique_ptr<Scheduler> scheduler);
+               std::shared_ptr<Failures> failures, std::unique_ptr<Scheduler> scheduler);
   ~ModelService() override;
 
   std::optional<Refusal> Admit(const HttpRequest& request, bool has_body) const override;
+  void OnRefusal(absl::string_view path, int status, absl::string_view message) noexcept override {
+    if (!IsProbe(path)) replies_->Add(status);
+    failures_->TellRefusal(status, message);
+  }
   void Handle(HttpRequest request, std::shared_ptr<HttpReply> reply) override;
   void Drain(absl::Duration most) override;
   void CountConnections(std::function<size_t()> count) override {
@@ -120,6 +138,8 @@ class ModelService final : public Service {
   absl::StatusOr<std::shared_ptr<void>> TakePlace();
   Json ModelJson(bool of_anthropic) const;
   void PingAll();
+  // Notices that the model's file has changed before an answer fails for it.
+  void CheckModel();
 
   const LoadedModel& model_;
   const Tokenizer& tokenizer_;
@@ -127,6 +147,8 @@ class ModelService final : public Service {
   const ApiKeys& keys_;
   const ServiceOptions options_;
   const Fingerprints fingerprints_;
+  const std::shared_ptr<Failures> failures_;
+  const absl::Time process_start_;
   const int64_t started_ = absl::ToUnixSeconds(absl::Now());
   std::atomic<bool> draining_ = false;
   std::atomic<bool> drained_ = false;  // what is computed has to end
@@ -137,6 +159,7 @@ class ModelService final : public Service {
   bool stop_ = false;
   std::function<size_t()> connections_;
   AnswerGrammars grammars_;
+  const std::shared_ptr<MemoryStore> session_memory_;  // null where sessions are kept elsewhere
   // The scheduler's end is told to the answers and turns of these.
   AnswerRoutes answers_;
   const std::unique_ptr<SessionRoutes> sessions_;
@@ -147,14 +170,19 @@ class ModelService final : public Service {
 
 ModelService::ModelService(const LoadedModel& model, absl::StatusOr<ChatRenderer> renderer,
                            const ApiKeys& keys, ServiceOptions options, Fingerprints fingerprints,
-                           std::unique_ptr<Scheduler> scheduler)
+                           std::shared_ptr<Failures> failures, std::unique_ptr<Scheduler> scheduler)
     : model_(model),
       tokenizer_(*model.tokenizer),
       renderer_(std::move(renderer)),
       keys_(keys),
       options_(std::move(options)),
       fingerprints_(std::move(fingerprints)),
+      failures_(std::move(failures)),
+      process_start_(ProcessStart().value_or(absl::Now())),
       grammars_(*model_.tokenizer),
+      session_memory_(options_.sessions != nullptr
+                          ? nullptr
+                          : std::make_shared<MemoryStore>(SessionMemory(options_))),
       answers_(model_, renderer_, options_, fingerprints_, scheduler.get(), grammars_),
       sessions_(MakeSessions(scheduler.get())),
       scheduler_(std::move(scheduler)),
@@ -235,12 +263,13 @@ std::optional<Refusal> ModelService::Admit(const HttpRequest& request, bool has_
 
 void ModelService::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply) {
   if (IsForPage(request)) return ReplyPage(request, *reply);
-  reply = std::make_shared<CountedReply>(std::move(reply), replies_);
+  if (!IsProbe(request.path)) reply = std::make_shared<CountedReply>(std::move(reply), replies_);
   auto visit = std::make_shared<Visit>(Visit{.request = std::move(request),
                                              .reply = std::move(reply),
                                              .client = {},
                                              .protocol = Protocol::kInlay,
-                                             .deadline = SteadyNow() + options_.deadline});
+                                             .deadline = SteadyNow() + options_.deadline,
+                                             .failures = failures_});
   const std::string& path = visit->request.path;
   visit->protocol = ProtocolOf(path);
   std::vector<absl::string_view> allowed;
@@ -291,6 +320,7 @@ absl::StatusOr<std::shared_ptr<void>> ModelService::TakePlace() {
 
 void ModelService::Health(const Visit& visit) {
   if (draining_) return visit.Fail(absl::UnavailableError("the server is shutting down"));
+  if (const absl::Status weights = failures_->weights(); !weights.ok()) return visit.Fail(weights);
   visit.Send({{"status", "ok"}});
 }
 
@@ -308,6 +338,20 @@ void ModelService::Metrics(const Visit& visit) {
   }
   if (const AnswerLog* const log = options_.answer_log.get(); log != nullptr)
     stats.answer_log = {.lost = log->lost(), .waiting_bytes = log->waiting_bytes()};
+  stats.server = {.version = INLAY_VERSION,
+                  .model = options_.model_name,
+                  .fingerprint = fingerprints_.service,
+                  .started = absl::ToDoubleSeconds(process_start_ - absl::UnixEpoch()),
+                  .resident_bytes = ResidentMemory(),
+                  .draining = draining_,
+                  .model_is_readable = failures_->weights().ok(),
+                  .failed_key_reloads = keys_.failed_reloads()};
+  if (sessions_ != nullptr) {
+    stats.sessions = {.up = sessions_->up()};
+    if (session_memory_ != nullptr)
+      stats.sessions->memory = {.bytes = session_memory_->bytes(),
+                                .most_bytes = SessionMemory(options_)};
+  }
   visit.reply->Send(200, "text/plain; version=0.0.4", MetricsText(stats));
 }
 
@@ -377,7 +421,7 @@ std::unique_ptr<SessionRoutes> ModelService::MakeSessions(Scheduler* scheduler) 
             return [log](const AnswerEnd& end) { log(0, end); };
           },
           .note = options_.note},
-      options_.sessions ? options_.sessions : std::make_shared<MemoryStore>(kSessionMemory));
+      session_memory_ != nullptr ? session_memory_ : options_.sessions);
 }
 
 void ModelService::Sessions(const Visit& visit) {
@@ -395,11 +439,17 @@ void ModelService::PingAll() {
     const absl::Time before = SteadyNow() - options_.ping;
     // Without memory the next time will do.
     (void)OrOutOfMemory("pings", [&] {
+      CheckModel();
       if (sessions_ != nullptr) sessions_->Ping(before);
       answers_.Ping(before);
       return absl::OkStatus();
     });
   }
+}
+
+void ModelService::CheckModel() {
+  if (model_.file != nullptr)
+    (void)failures_->ForClient(MarkUnreadableWeights(model_.file->CheckWhole()));
 }
 
 void ModelService::Drain(absl::Duration most) {
@@ -423,6 +473,10 @@ absl::StatusOr<std::unique_ptr<Service>> Service::Create(const LoadedModel& mode
   return OrOutOfMemory("the server", [&]() -> absl::StatusOr<std::unique_ptr<Service>> {
     INLAY_ASSIGN_OR_RETURN(std::string fingerprint,
                            MakeFingerprint(*model.engine, options.scheduler.kv_type));
+    const auto failures = std::make_shared<Failures>(options.note);
+    options.scheduler.on_error = [failures](const absl::Status& error) {
+      return failures->ForClient(error);
+    };
     std::unique_ptr<Scheduler> scheduler;  // none for a model that embeds texts
     if (model.engine->info().embedding_dim == 0) {
       if (options.shared_prefixes.has_value()) {
@@ -439,7 +493,7 @@ absl::StatusOr<std::unique_ptr<Service>> Service::Create(const LoadedModel& mode
     Fingerprints fingerprints =
         MakeFingerprints(std::move(fingerprint), model, renderer, options, context);
     return std::make_unique<ModelService>(model, std::move(renderer), keys, std::move(options),
-                                          std::move(fingerprints), std::move(scheduler));
+                                          std::move(fingerprints), failures, std::move(scheduler));
   });
 }
 

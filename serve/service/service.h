@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "gemma_like/chat/chat_renderer.h"
 #include "gemma_like/load_model.h"
@@ -33,6 +34,11 @@ class Service {
   // See HttpOptions::admit: without a key only what is open to all is let in, and no body. With
   // one, no body to a path that does not exist.
   virtual std::optional<Refusal> Admit(const HttpRequest& request, bool has_body) const = 0;
+
+  // See HttpOptions::on_refusal: counts it among the replies, and tells ServiceOptions::note of a
+  // 500 or 503.
+  virtual void OnRefusal(absl::string_view path, int status,
+                         absl::string_view message) noexcept = 0;
 
   // See HttpHandler.
   virtual void Handle(HttpRequest request, std::shared_ptr<HttpReply> reply) = 0;

@@ -33,10 +33,11 @@ struct ServiceOptions {
   // chat templates are told, in UTC; and it counts no tokens as cached.
   std::optional<absl::Time> reproducible_at;
   std::shared_ptr<AnswerLog> answer_log;  // which each answer is appended to; null: none
-  // Where sessions are kept; null: in memory, as long as the service lives.
+  // Where sessions are kept; null: in memory, as long as the service lives, in at most a quarter of
+  // SchedulerOptions::memory and 1 GiB.
   std::shared_ptr<StateStore> sessions = nullptr;
-  // Told what the operator is to know and clients are not: errors of the store of sessions in full.
-  // On any thread; may be null.
+  // Told what the operator is to know and clients are not: errors of the store of sessions in full,
+  // and failures of the server's own (see Failures). On any thread; may be null.
   std::function<void(absl::string_view sentence)> note = nullptr;
   // Refuse turns of sessions that have turns of another fingerprint.
   bool own_sessions_only = false;

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "serve/scheduler/scheduler_stats.h"
 
@@ -22,7 +23,8 @@ struct EmbeddingCounts {
   std::atomic<uint64_t> tokens = 0;    // of texts that were embedded
 };
 
-// Replies by the first digit of their status. Several threads may count at once.
+// Replies by the first digit of their status, but for those of /health and /metrics. Several
+// threads may count at once.
 struct ReplyCounts {
   static constexpr int kFirst = 2, kLast = 5;
   std::array<std::atomic<uint64_t>, kLast - kFirst + 1> of_class = {};
@@ -44,6 +46,25 @@ struct ServiceStats {
     size_t waiting_bytes = 0;
   };
   std::optional<Log> answer_log = std::nullopt;  // where answers are logged
+  struct Server {
+    std::string version = {};      // of the program
+    std::string model = {};        // its name
+    std::string fingerprint = {};  // of the service
+    double started = 0;            // when its process was; seconds since 1970
+    std::optional<uint64_t> resident_bytes = std::nullopt;  // of its process
+    bool draining = false;
+    bool model_is_readable = true;
+    uint64_t failed_key_reloads = 0;
+  };
+  std::optional<Server> server = std::nullopt;
+  struct Sessions {
+    bool up = true;  // the store can be reached
+    struct Memory {
+      uint64_t bytes = 0, most_bytes = 0;
+    };
+    std::optional<Memory> memory = std::nullopt;  // of those that are kept in memory
+  };
+  std::optional<Sessions> sessions = std::nullopt;  // where there are some
 };
 
 }  // namespace inlay::serve

@@ -14,6 +14,7 @@
 #include "serve/api/reply.h"
 #include "serve/http/http_server.h"
 #include "serve/service/api_keys.h"
+#include "serve/service/failures.h"
 
 namespace inlay::serve {
 
@@ -33,11 +34,13 @@ struct Visit {
   ApiClient client;
   Protocol protocol;
   absl::Time deadline = absl::InfiniteFuture();  // of the answer; see SteadyNow()
+  std::shared_ptr<Failures> failures = nullptr;  // which errors are told to; null: nobody
 
   void Send(Json body) const { SendText(DumpJson(std::move(body))); }
   void SendText(std::string body) const { reply->Send(200, "application/json", std::move(body)); }
   // Also where there is no memory for that, as the status may say.
-  void Fail(const absl::Status& status) const noexcept {
+  void Fail(const absl::Status& error) const noexcept {
+    const absl::Status status = failures == nullptr ? error : failures->ForClient(error);
     try {
       HttpHeaders headers = RetryHeaders(status);
       if (absl::IsUnauthenticated(status)) headers.emplace_back("WWW-Authenticate", "Bearer");

@@ -100,6 +100,8 @@ class SessionStore {
   absl::StatusOr<std::vector<SessionSummary>> List(absl::string_view client);
 
   const SessionLimits& limits() const { return limits_; }
+  // See StoreErrors.
+  bool up() const { return errors_.up(); }
 
  private:
   absl::Status CountAndCreate(const Hold& hold, absl::string_view client, const Session& session);

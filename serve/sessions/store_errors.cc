@@ -11,6 +11,7 @@ absl::Status StoreErrors::OfStore(const absl::Status& status) {
     Answered();
     return status;
   }
+  up_ = !absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status);
   Note(status);
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
@@ -51,6 +52,7 @@ void StoreErrors::Note(const absl::Status& status) {
 }
 
 void StoreErrors::Answered() {
+  up_ = true;
   {
     const std::lock_guard lock(mutex_);
     if (!std::exchange(told_away_, false)) return;

@@ -2,6 +2,7 @@
 #ifndef INLAY_SERVE_SESSIONS_STORE_ERRORS_H_
 #define INLAY_SERVE_SESSIONS_STORE_ERRORS_H_
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <mutex>
@@ -36,12 +37,16 @@ class StoreErrors {
   static constexpr size_t kMostUnreadable = 100;
   void NoteUnreadable(const std::string& key, const absl::Status& why);
 
+  // Whether the store has answered when it was last asked; true until then.
+  bool up() const { return up_; }
+
  private:
   void Note(const absl::Status& status);
   void Answered();
   void Tell(absl::string_view where, absl::string_view key, absl::string_view what);
 
   const std::function<void(absl::string_view sentence)> note_;
+  std::atomic<bool> up_ = true;
   std::mutex mutex_;                             // guards the members below
   absl::Time next_note_ = absl::InfinitePast();  // not before; see SteadyNow()
   bool told_away_ = false;                       // that it does not answer, and nothing since

@@ -241,6 +241,24 @@ TEST(ServeTest, ConnectionsLeaveDescriptorsForOthers) {
     const auto give_up = std::chrono::steady_clock::now() + std::chrono::minutes(1);
     while (!CanConnect(port) && std::chrono::steady_clock::now() < give_up) {
     }
+  const RawReply metrics = Get(server.port(), "/metrics", "x-api-key: secret-two\r\n");
+  EXPECT_THAT(metrics.body, HasSubstr("\ninlay_key_reloads_failed_total 1\n"));
+  EXPECT_THAT(metrics.body, HasSubstr("\ninlay_replies_total{status=\"4xx\"} 4\n"))
+      << "those without a valid key";
+}
+
+// As `cp` over the file does, even of the same bytes: what was read until then may be of both.
+TEST(ServeTest, AModelThatIsOverwrittenMakesTheServerUnhealthy) {
+  const std::string model = ScratchPath("model.gguf");
+  WriteFile(model, ReadFile(kDemoModel));
+  ServerProcess server({"-m", model, "-t", "1"});
+  EXPECT_EQ(Get(server.port(), "/health").status, 200);
+  WriteFile(model, ReadFile(kDemoModel));
+  const RawReply reply = Complete(server.port(), "/v1/completions", Completion("ROMEO:", 3));
+  EXPECT_EQ(reply.status, 503);
+  EXPECT_THAT(reply.body, Not(HasSubstr("gguf")));
+  EXPECT_EQ(Get(server.port(), "/health").status, 503);
+  EXPECT_TRUE(server.WaitFor("every answer fails until the server is started again: "));
     std::vector<std::unique_ptr<RawClient>> idle;
     for (int i = 0; i < 80; ++i) idle.push_back(std::make_unique<RawClient>(port));
     RawClient& used = *idle.front();

@@ -231,6 +231,7 @@ void ReadKeysAgain(const ServeFlags& flags, ApiKeys& keys) {
   const absl::Status status = ReadKeys(flags, keys);
   if (status.ok()) return WriteNote("inlay: read the API keys again\n");
   // Landlock allows the file itself, not its name. A key that was to be revoked is still valid.
+  keys.CountFailedReload();
   const absl::string_view why = flags.model.sandbox && absl::IsNotFound(status)
                                     ? "; --sandbox lets no file be read that has taken its "
                                       "place since the start: start the server again"
@@ -326,7 +327,10 @@ absl::Status Run(ServeFlags flags) {
       .most_connections = most_connections,
       .admit = [&service](const serve::HttpRequest& request,
                           bool has_body) { return service->Admit(request, has_body); },
-      .error_body = serve::HttpErrorBody};
+      .error_body = serve::HttpErrorBody,
+      .on_refusal = [&service](absl::string_view path, int status, absl::string_view message) {
+        service->OnRefusal(path, status, message);
+      }};
   // From the first request on a signal lets answers end: one that comes now waits.
   starting.reset();
   INLAY_ASSIGN_OR_RETURN(

@@ -3,12 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
 #include <regex>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 
 namespace inlay::serve {
 namespace {
@@ -80,16 +85,74 @@ TEST(MetricsTest, SumsAreExact) {
               HasSubstr("inlay_step_seconds_sum 1234567.0625\n"));
 }
 
-// Prometheus' text format: each line is a comment or a sample, and each name is described once.
-TEST(MetricsTest, IsInTheTextFormat) {
+TEST(MetricsTest, TellsWhatTheServerIs) {
+  const std::string text =
+      MetricsText({.server = {{.version = "1.2.3",
+                               .model = "a \"b\"\\\n\xff",
+                               .fingerprint = "f/1",
+                               .started = 1764421234.25,
+                               .resident_bytes = 123456789,
+                               .draining = true,
+                               .model_is_readable = false,
+                               .failed_key_reloads = 4}},
+                   .sessions = {{.up = false, .memory = {{.bytes = 7, .most_bytes = 100}}}}});
+  EXPECT_THAT(text, HasSubstr(R"(inlay_build_info{version="1.2.3",model="a \"b\"\\\n\\xff",)"
+                              "fingerprint=\"f/1\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("# TYPE process_start_time_seconds gauge\n"
+                              "process_start_time_seconds 1764421234.25\n"));
+  EXPECT_THAT(text, HasSubstr("\nprocess_resident_memory_bytes 123456789\n"));
+  EXPECT_THAT(text, HasSubstr("\ninlay_draining 1\n"));
+  EXPECT_THAT(text, HasSubstr("\ninlay_model_readable 0\n"));
+  EXPECT_THAT(text, HasSubstr("\ninlay_key_reloads_failed_total 4\n"));
+  EXPECT_THAT(text, HasSubstr("\ninlay_sessions_up 0\n"));
+  EXPECT_THAT(text, HasSubstr("\ninlay_session_bytes 7\n"));
+  EXPECT_THAT(text, HasSubstr("\ninlay_session_memory_bytes 100\n"));
+}
+
+// All figures that there may be.
+std::string WholeText() {
   const ReplyCounts replies;
   const EmbeddingCounts embeddings;
-  const std::string text = MetricsText({.replies = &replies,
-                                        .scheduler = {SchedulerStats()},
-                                        .embeddings = &embeddings,
-                                        .answer_log = {ServiceStats::Log()}});
-  const std::regex sample("inlay_[a-z_]+(\\{(le=\"[0-9.+Inf]+|status=\"[2-5]xx)\"\\})? [0-9.e+-]+");
-  const std::regex comment("# (HELP|TYPE) (inlay_[a-z_]+) .+");
+  SchedulerStats scheduler;
+  scheduler.shared.emplace();
+  return MetricsText({.replies = &replies,
+                      .scheduler = scheduler,
+                      .embeddings = &embeddings,
+                      .answer_log = {ServiceStats::Log()},
+                      .server = {{.resident_bytes = 1}},
+                      .sessions = {{.memory = {{.bytes = 0, .most_bytes = 1}}}}});
+}
+
+// Each figure is a row of the table, or part of one, and each name in the table is one of a figure.
+TEST(MetricsTest, AreThoseThatTheDocumentationLists) {
+  std::ifstream file("docs/serving.md");
+  const std::string page{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const size_t begin = page.find("### Metrics"), end = page.find("### Troubleshooting");
+  ASSERT_NE(begin, std::string::npos);
+  ASSERT_NE(end, std::string::npos);
+  std::set<std::string> listed, told;
+  for (const absl::string_view line : absl::StrSplit(page.substr(begin, end - begin), '\n')) {
+    // The first column of a row, or the sentence on models that embed.
+    const std::string part(line.substr(0, absl::StartsWith(line, "|") ? line.find('|', 1) : 400));
+    static const std::regex kName("`([a-z]+(_[a-z]+)*)(\\{[^`]*)?`");
+    for (std::sregex_iterator name(part.begin(), part.end(), kName), none; name != none; ++name)
+      listed.insert((*name)[1]);
+  }
+  for (const absl::string_view line : absl::StrSplit(WholeText(), '\n')) {
+    absl::string_view name = line;
+    if (!absl::ConsumePrefix(&name, "# TYPE ")) continue;
+    absl::ConsumePrefix(&name, "inlay_");
+    told.emplace(name.substr(0, name.find(' ')));
+  }
+  EXPECT_EQ(listed, told);
+}
+
+// Prometheus' text format: each line is a comment or a sample, and each name is described once.
+TEST(MetricsTest, IsInTheTextFormat) {
+  const std::string text = WholeText();
+  const std::regex sample(
+      "(inlay|process)_[a-z_]+(\\{[a-z]+=\"[^\"]*\"(,[a-z]+=\"[^\"]*\")*\\})? [0-9.e+-]+");
+  const std::regex comment("# (HELP|TYPE) ((inlay|process)_[a-z_]+) .+");
   std::set<std::string> described;
   std::vector<std::string> lines = absl::StrSplit(text, '\n');
   ASSERT_EQ(lines.back(), "");

@@ -233,6 +233,7 @@ TEST_F(SessionStoreTest, ErrorsOfTheStoreAreTheOperatorsInFull) {
     const absl::Status status = store.Load("ann", "talk").status();
     EXPECT_EQ(status, absl::UnavailableError("the store of sessions does not answer"));
   }
+  EXPECT_FALSE(store.up());
   // Once a minute: each request would tell it again.
   EXPECT_THAT(notes, testing::ElementsAre(
                          "the store of sessions: Redis at 10.0.0.7:6379 cannot be reached"));
@@ -240,6 +241,7 @@ TEST_F(SessionStoreTest, ErrorsOfTheStoreAreTheOperatorsInFull) {
   states->is_away_ = false;
   for (int i = 0; i < 3; ++i)
     EXPECT_EQ(store.Load("ann", "talk").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(store.up());
   EXPECT_THAT(notes, testing::ElementsAre(testing::_, "the store of sessions: it answers again"));
   // Nothing more within the minute, so nothing of its end either.
   states->is_away_ = true;
