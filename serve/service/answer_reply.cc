@@ -132,7 +132,7 @@ bool AnswerReply::OnUpdate(size_t prompt, const AnswerUpdate& update) {
 }
 
 void AnswerReply::OnEnd(size_t prompt, const AnswerEnd& end) {
-  if (end.status.ok() && on_answer_) on_answer_(prompt, end);
+  if (on_answer_) on_answer_(prompt, end);
   const std::lock_guard lock(mutex_);
   if (over_) return;
   if (!end.status.ok()) return FailLocked(end.status);

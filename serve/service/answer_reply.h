@@ -26,8 +26,8 @@ namespace inlay::serve {
 // One client's reply, made of the answers to one or several prompts.
 class AnswerReply : public std::enable_shared_from_this<AnswerReply> {
  public:
-  // Called with each answer that ended as it should: the prompt's number, and the answer. It must
-  // not throw.
+  // Called with each answer that has ended, with an error or without: the prompt's number, and the
+  // answer. It must not throw.
   using OnAnswer = std::function<void(size_t prompt, const AnswerEnd& end)>;
 
   // `format` and `options` are how answers are read; null for completions, whose answers are text.

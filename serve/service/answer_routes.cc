@@ -125,6 +125,9 @@ AnswerReply::OnAnswer AnswerRoutes::LogAnswers(const std::vector<AnswerRequest>&
   if (options_.answer_log == nullptr) return nullptr;
   return [this, requests, id = visit.request.id, client = visit.client.name](size_t prompt,
                                                                              const AnswerEnd& end) {
+    // What its client, the deadline or an error has cut was read up to there.
+    const bool is_cut = !end.status.ok();
+    if (is_cut && end.tokens.empty()) return;
     options_.answer_log->Append([&] {
       AnswerRecord record{.id = id,
                           .time = absl::FormatTime(absl::Now(), absl::UTCTimeZone()),
@@ -133,7 +136,7 @@ AnswerReply::OnAnswer AnswerRoutes::LogAnswers(const std::vector<AnswerRequest>&
                           .prompt = requests[prompt].prompt,
                           .options = requests[prompt].options,
                           .tokens = end.tokens,
-                          .reason = end.reason};
+                          .reason = is_cut ? StopReason::kCancelled : end.reason};
       record.options.sampling.choice += static_cast<uint32_t>(end.choice);
       if (const auto grammar = std::exchange(record.options.grammar, nullptr))
         record.shape = grammar->shape;

@@ -45,7 +45,7 @@ struct SessionHost {
   const CallDefaults& defaults;  // what requests leave out
   // Resolves a call's options; the prompt is left empty.
   std::function<absl::StatusOr<AnswerRequest>(const Call&, const Visit&)> make_request;
-  // What is told of an answer to this request that ended as it should; may be null.
+  // What is told of the end of an answer to this request; may be null.
   std::function<std::function<void(const AnswerEnd&)>(const AnswerRequest&, const Visit&)> logger;
   std::function<void(absl::string_view sentence)> note;  // see ServiceOptions
 };

@@ -170,11 +170,11 @@ void RunningTurn::Complete(const AnswerEnd& end) {
 void RunningTurn::OnEnd(const AnswerEnd& end) {
   const std::lock_guard lock(mutex_);
   if (state_ != State::kAnswering) return;
-  if (!end.status.ok()) return FailLocked(end.status);
   if (parts_.on_answer) parts_.on_answer(end);
   const absl::Status status = OrOutOfMemory("this turn", [&] {
     Complete(end);
     state_ = State::kSaving;
+  if (!end.status.ok()) return FailLocked(end.status);
     // The store may take its time, which the scheduler has not.
     parts_.savers->Add([self = shared_from_this()] { self->SaveAndReply(); });
     return absl::OkStatus();

@@ -52,8 +52,12 @@ class FakeReply final : public HttpReply {
   }
   void FailWithoutMemory() noexcept override { Send(503, "", "", {}); }
   void OnGone(std::function<void()> gone) override {
-    const std::lock_guard lock(mutex_);
-    gone_ = std::move(gone);
+    {
+      const std::lock_guard lock(mutex_);
+      gone_ = gone;
+      if (!left_) return;
+    }
+    gone();
   }
 
   // The client closes the connection.
@@ -61,6 +65,7 @@ class FakeReply final : public HttpReply {
     std::function<void()> gone;
     {
       const std::lock_guard lock(mutex_);
+      left_ = true;
       gone = gone_;
     }
     if (gone) gone();
@@ -122,6 +127,7 @@ class FakeReply final : public HttpReply {
   HttpHeaders headers_;
   std::string body_;
   std::function<void()> gone_;
+  bool left_ = false;
   bool finished_ = false;
 };
 
