@@ -4,6 +4,9 @@
 # inlay_config_sources(<variable> <folder> <config>...): sets the variable to the generated sources,
 # which lie in <folder>. The configs are names from the list, or all.
 function(inlay_config_sources variable folder)
+  if(NOT ARGN)
+    message(FATAL_ERROR "no config is named: INLAY_CONFIGS is all, or names from configs/config_list.txt")
+  endif()
   set(root ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/..)
   if(NOT EXISTS ${root}/configs/config_list.txt)
     set(root ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/sources)  # installed
@@ -33,6 +36,9 @@ function(inlay_config_sources variable folder)
   if(NOT ARGN STREQUAL "all")
     foreach(name IN LISTS ARGN)
       if(NOT name IN_LIST names)
+        if(name MATCHES "[, ]")
+          message(FATAL_ERROR "config '${name}' is not a name: several are separated by ;, as in \"bard;gemma_3_1b\"")
+        endif()
         list(JOIN names ", " known)
         message(FATAL_ERROR "config '${name}' is not in configs/config_list.txt (${known})")
       endif()

@@ -4,9 +4,10 @@
 # and, with WEIGHTS, that model packed inside the program's own file, from which it is mapped: then
 # `name "To be"` needs no other file. Here and, after find_package(inlay), in other projects. There
 # too the program needs the C library alone: it holds the C++ runtime, and abseil's archives where they
-# are installed, as does whatever else links abseil in that project. INLAY_STATIC_DEPS=OFF keeps the
-# shared libraries. Without SERVER the commands serve, batch, replay and chat --server are left out with
-# their code; pull and -hf always are, as the program has its model.
+# are installed. INLAY_STATIC_DEPS=OFF keeps the shared libraries; so it is by default where Inlay is a
+# folder of another project, as the program then links what that project has. Without SERVER the commands
+# serve, batch, replay and chat --server are left out with their code; pull and -hf always are, as the
+# program has its model.
 include(${CMAKE_CURRENT_LIST_DIR}/InlayConfigs.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/InlayStaticAbseil.cmake)
 
@@ -16,8 +17,8 @@ function(inlay_add_model_binary)
     message(FATAL_ERROR
       "inlay_add_model_binary needs NAME and CONFIG, may have WEIGHTS and SERVER, and no more")
   endif()
-  if(INLAY_STATIC_DEPS OR NOT DEFINED INLAY_STATIC_DEPS)
-    inlay_link_abseil_statically()
+  if(arg_SERVER AND DEFINED INLAY_SERVER AND NOT INLAY_SERVER)
+    message(FATAL_ERROR "inlay_add_model_binary(NAME ${arg_NAME} ... SERVER) needs INLAY_SERVER=ON")
   endif()
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/${arg_NAME}.inlay)
   inlay_config_sources(sources ${folder} ${arg_CONFIG})
@@ -39,10 +40,15 @@ function(inlay_add_model_binary)
   list(TRANSFORM hooks PREPEND ${tools}/)
   list(APPEND sources ${hooks})
   add_executable(${arg_NAME} ${folder}/main.cc ${sources})
-  target_link_libraries(${arg_NAME} PRIVATE inlay::tools)
+  set(library inlay::tools)
   if(INLAY_STATIC_DEPS OR NOT DEFINED INLAY_STATIC_DEPS)
     inlay_link_runtimes_statically(${arg_NAME})
+    get_target_property(installed inlay::tools IMPORTED)
+    if(installed)
+      inlay_copy_with_archives(inlay::tools library)
+    endif()
   endif()
+  target_link_libraries(${arg_NAME} PRIVATE ${library})
   if(NOT arg_WEIGHTS)
     return()
   endif()

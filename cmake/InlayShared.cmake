@@ -22,6 +22,9 @@ if(NOT abseil)
 endif()
 set(map ${PROJECT_SOURCE_DIR}/gemma_like/inlay_c.map)
 add_library(inlay_shared SHARED ${map})
+add_library(inlay::c ALIAS inlay_shared)
+target_include_directories(inlay_shared INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 add_dependencies(inlay_shared hwy::hwy)
 set(archives)
 set(redis)
@@ -50,10 +53,19 @@ set_target_properties(inlay_shared PROPERTIES INSTALL_RPATH "\$ORIGIN" BUILD_WIT
 target_link_options(inlay_shared PRIVATE
   -Wl,--version-script=${map} -Wl,--no-undefined -Wl,--disable-new-dtags)
 set_target_properties(inlay_shared PROPERTIES LINKER_LANGUAGE CXX
-  OUTPUT_NAME inlay VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+  OUTPUT_NAME inlay EXPORT_NAME c VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
   LINK_DEPENDS ${map} LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+if(unless_needed)
+  set_target_properties(inlay_shared PROPERTIES EXCLUDE_FROM_ALL ON)
+endif()
+# Its header and inlay-c.pc are there whether or not the static libraries are installed. They find what
+# they name from where they lie.
 if(INLAY_INSTALL)
-  install(TARGETS inlay_shared)
+  install(TARGETS inlay_shared EXPORT inlay-c-targets)
+  install(FILES ${PROJECT_SOURCE_DIR}/gemma_like/inlay_c.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/inlay)
+  file(RELATIVE_PATH INLAY_PC_UP /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+  configure_file(${CMAKE_CURRENT_LIST_DIR}/inlay-c.pc.in ${PROJECT_BINARY_DIR}/inlay-c.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/inlay-c.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endif()
 
 # The reference of its interface, made of the header.
@@ -67,7 +79,11 @@ set(header ${PROJECT_SOURCE_DIR}/gemma_like/inlay_c.h)
 add_custom_command(OUTPUT ${page}
   COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/c-api-page ${header} ${page}
   DEPENDS ${header} ${PROJECT_SOURCE_DIR}/scripts/c-api-page VERBATIM)
-add_custom_target(inlay_c_api_page ALL DEPENDS ${page})
+if(unless_needed)
+  add_custom_target(inlay_c_api_page DEPENDS ${page})
+else()
+  add_custom_target(inlay_c_api_page ALL DEPENDS ${page})
+endif()
 if(INLAY_INSTALL)
   install(FILES ${page} DESTINATION ${CMAKE_INSTALL_DOCDIR})
 endif()

@@ -2,17 +2,32 @@
 cmake_minimum_required(VERSION 3.25)
 file(REMOVE_RECURSE ${SCRATCH})
 
-# Configures <source>, which must succeed; `output` is what it says.
-function(configure source build)
+# Configures <source>; `status` and `output` are what comes of it.
+function(try_configure source build)
   execute_process(COMMAND ${CMAKE_COMMAND} -S ${source} -B ${SCRATCH}/${build} -G Ninja
-      -DCMAKE_CXX_COMPILER=${COMPILER} -DINLAY_BUILD_BENCH=OFF -DINLAY_HUB=OFF
-      -DINLAY_MPI=OFF -DINLAY_SERVER=OFF ${ARGN}
+      -DCMAKE_CXX_COMPILER=${COMPILER} -DINLAY_BUILD_BENCH=OFF -DINLAY_HUB=OFF -DINLAY_MPI=OFF ${ARGN}
     RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
   message(STATUS "${output}")
+  set(status "${status}" PARENT_SCOPE)
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+# The same, which must succeed.
+function(configure source build)
+  try_configure(${source} ${build} ${ARGN})
   if(NOT status EQUAL 0)
     message(FATAL_ERROR "${build} cannot be configured")
   endif()
   set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+# It must fail with these words, wherever CMake breaks the lines.
+function(refuse words)
+  try_configure(${SOURCE} refused -DINLAY_SERVER=OFF ${ARGN})
+  string(REGEX REPLACE "[ \n]+" " " output "${output}")
+  if(status EQUAL 0 OR NOT output MATCHES "${words}")
+    message(FATAL_ERROR "${ARGN} is not refused with '${words}'")
+  endif()
 endfunction()
 
 # A file of a build folder must have these words.
@@ -53,6 +68,29 @@ configure(${SCRATCH}/above above-build)
 if(NOT output MATCHES "CMAKE_BUILD_TYPE is empty")
   message(FATAL_ERROR "it is not told that nothing is optimised")
 endif()
+expect_words(above-build/CMakeCache.txt "^INLAY_SERVER:BOOL=OFF$")  # without Boost
+
+# A project with libraries of its own, which link the abseil that it has found.
+file(WRITE ${SCRATCH}/shared/CMakeLists.txt "
+cmake_minimum_required(VERSION 3.25)
+project(above LANGUAGES CXX)
+find_package(absl REQUIRED)
+get_target_property(before absl::status LOCATION)
+add_subdirectory(${SOURCE} inlay)
+inlay_add_model_binary(NAME shakespeare CONFIG bard)
+get_target_property(after absl::status LOCATION)
+if(NOT before STREQUAL after)
+  message(FATAL_ERROR \"abseil was \${before} and is \${after}\")
+endif()
+")
+configure(${SCRATCH}/shared shared-build -DCMAKE_BUILD_TYPE=Release)
+# Of Inlay only libraries are built that it may link.
+expect_words(shared-build/build.ninja "^build inlay/all: phony.*inlay/gemma_like/all")
+file(STRINGS ${SCRATCH}/shared-build/build.ninja lines
+     REGEX "^build inlay/all: phony.*(tools|serve|libinlay[.]so|c_api_page)")
+if(lines)
+  message(FATAL_ERROR "the project above builds programs and servers: ${lines}")
+endif()
 
 # Highway is fetched: there is a libinlay.so, which waits for it, and what needs no Highway is installed.
 file(WRITE ${SCRATCH}/hwy/hwy.cc "int hwy;\n")
@@ -61,9 +99,11 @@ project(hwy LANGUAGES CXX)
 add_library(hwy STATIC hwy.cc)
 ")
 configure(${SOURCE} fetched -DCMAKE_DISABLE_FIND_PACKAGE_hwy=ON -DFETCHCONTENT_SOURCE_DIR_HWY=${SCRATCH}/hwy
-          -DINLAY_CONFIGS=bard)
+          -DINLAY_CONFIGS=bard -DINLAY_SERVER=OFF)
 if(NOT output MATCHES "No shared libraries of abseil")
   expect_words(fetched/build.ninja "^build libinlay[.]so[^:]*:.*libhwy[.]a")
+  expect_words(fetched/cmake_install.cmake "inlay_c[.]h")
+  expect_words(fetched/cmake_install.cmake "inlay-c[.]pc")
 endif()
 expect_words(fetched/cmake_install.cmake "/models\" FILES_MATCHING")
 expect_words(fetched/CMakeCache.txt "^CMAKE_BUILD_TYPE:STRING=Release$")
@@ -72,3 +112,7 @@ file(STRINGS ${SCRATCH}/fetched/cmake_install.cmake lines REGEX "inlay-config[.]
 if(lines)
   message(FATAL_ERROR "the package that needs Highway is installed without it")
 endif()
+
+refuse("no config is named" -DINLAY_CONFIGS=)
+refuse("separated by ;" -DINLAY_CONFIGS=bard,gemma_3_1b)
+refuse("'none' is not in configs/config_list.txt" -DINLAY_CONFIGS=none)

@@ -75,9 +75,10 @@ rm "$root/tmp/embed_c"
 
 # What belongs in the packages.
 for file in usr/share/man/man1/inlay-generate.1.gz usr/share/bash-completion/completions/inlay usr/share/zsh/vendor-completions/_inlay \
-            usr/share/fish/vendor_completions.d/inlay.fish lib/systemd/system/inlay@.service usr/share/doc/libinlay-dev/c-api.html; do
+            usr/share/fish/vendor_completions.d/inlay.fish "usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)/pkgconfig/inlay-c.pc" lib/systemd/system/inlay@.service usr/share/doc/libinlay-dev/c-api.html; do
   [ -s "$root/$file" ] || fail "$file is not installed"
 done
+grep -qx prefix=/usr "$root/usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)/pkgconfig/inlay-c.pc" || fail "inlay-c.pc has another prefix"
 grep -q '^ExecStart=/usr/bin/inlay serve' "$root/lib/systemd/system/inlay@.service" || fail "the unit starts another program"
 for package in inlay libinlay0 libinlay-dev; do
   copyright=$root/usr/share/doc/$package/copyright

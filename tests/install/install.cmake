@@ -19,6 +19,11 @@ set(model ${SCRATCH}/prefix/share/inlay/models/bard.gguf)
 # Builds an example, away from the repository so that no header is found in the tree.
 function(build example)
   file(COPY ${SOURCE}/examples/${example} DESTINATION ${SCRATCH})
+  build_copy(${example} ${ARGN})
+endfunction()
+
+# Builds the project in a folder of SCRATCH.
+function(build_copy example)
   run(${CMAKE_COMMAND} -S ${SCRATCH}/${example} -B ${SCRATCH}/build/${example} -G ${GENERATOR}
     -DCMAKE_PREFIX_PATH=${SCRATCH}/prefix -DCMAKE_CXX_COMPILER=${COMPILER}
     -DCMAKE_BUILD_TYPE=Release ${ARGN})
@@ -53,6 +58,21 @@ build(embed_c)
 expect_output("[^\n].*--- or ---." env -C ${SCRATCH}/empty ${SCRATCH}/build/embed_c/embed_c)
 expect_output("[^\n].*--- or ---." ${SCRATCH}/build/embed_c/embed_c ${model})
 
+# In a project without C++, by the shared library.
+file(GLOB_RECURSE shared ${SCRATCH}/prefix/*/libinlay.so)
+if(shared)
+  file(COPY ${SOURCE}/examples/embed_c/main.c DESTINATION ${SCRATCH}/only_c)
+  file(WRITE ${SCRATCH}/only_c/CMakeLists.txt "
+cmake_minimum_required(VERSION 3.25)
+project(only_c LANGUAGES C)
+find_package(inlay REQUIRED)
+add_executable(only_c main.c)
+target_link_libraries(only_c PRIVATE inlay::c)
+")
+  build_copy(only_c)
+  expect_output("[^\n].*--- or ---." ${SCRATCH}/build/only_c/only_c ${model})
+endif()
+
 # Eight conversations over the steps of generations.
 build(schedule)
 string(REPEAT "--- .*" 8 answers)
@@ -86,7 +106,6 @@ foreach(behind gguf writer gemma_like/model[.]h hybrid_cache matmul)
 endforeach()
 
 # From Python, by the shared library.
-file(GLOB_RECURSE shared ${SCRATCH}/prefix/*/libinlay.so)
 if(shared AND PYTHON)
   expect_output("^[0-9.]+ ." ${PYTHON} ${SOURCE}/tests/gemma_like/inlay_ctypes_test.py ${shared} ${model})
 else()
@@ -114,10 +133,29 @@ elseif(PKG_CONFIG)
   run(${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${folder} ${PKG_CONFIG} --variable=demo_model inlay)
   separate_arguments(found UNIX_COMMAND "${output}")
   expect_output("[^\n].*--- or ---." ${SCRATCH}/build/embed_pc ${found})
+  if(shared)
+    run(${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${folder} ${PKG_CONFIG} --cflags --libs inlay-c)
+    separate_arguments(flags UNIX_COMMAND "${output}")
+    run(cc ${SCRATCH}/embed_c/main.c ${flags} -o ${SCRATCH}/build/embed_c_pc)
+    cmake_path(GET folder PARENT_PATH libraries)
+    expect_output("[^\n].*--- or ---." ${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${libraries}
+                  ${SCRATCH}/build/embed_c_pc ${model})
+  endif()
 endif()
 
-# One file, alone in an empty folder and without an environment.
-build(shakespeare)
+# One file, alone in an empty folder and without an environment; in a project that has a library of its own,
+# which links abseil's shared libraries where there are any.
+file(COPY ${SOURCE}/examples/shakespeare DESTINATION ${SCRATCH})
+if(shared)
+  file(WRITE ${SCRATCH}/shakespeare/plugin.cc
+       "#include <absl/status/status.h>\nabsl::Status Fail() { return absl::AbortedError(\"\"); }\n")
+  file(APPEND ${SCRATCH}/shakespeare/CMakeLists.txt "
+set(CMAKE_CXX_STANDARD 20)
+add_library(plugin SHARED plugin.cc)
+target_link_libraries(plugin PRIVATE absl::status)
+")
+endif()
+build_copy(shakespeare)
 file(COPY ${SCRATCH}/build/shakespeare/shakespeare DESTINATION ${SCRATCH}/empty)
 expect_output("^To be..........+stopped by" env -i -C ${SCRATCH}/empty ./shakespeare "To be" -n 20)
 expect_output("layers\nbard +bard +8\n$" env -i -C ${SCRATCH}/empty ./shakespeare configs)
