@@ -1,10 +1,13 @@
 // inlay serve and inlay replay as processes: their flags, signals and files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -111,6 +114,40 @@ TEST(ServeTest, SighupEndsNoServerThatDrains) {
   EXPECT_EQ(server.Wait(), 0) << server.err();
 }
 
+// As sd_notify() does, for a service that others wait for; a sandbox would let no socket be made.
+TEST(ServeTest, TellsTheServiceManagerWhenItAnswersAndWhenItEnds) {
+  const std::string path = ScratchPath("notify");
+  const int manager = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  ASSERT_LT(path.size(), sizeof(address.sun_path));
+  path.copy(address.sun_path, path.size());
+  ASSERT_EQ(bind(manager, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  const auto [fd, free_port] = BindLoopback();
+  close(fd);
+  std::string told;
+  const auto hear = [&] {
+    pollfd heard = {.fd = manager, .events = POLLIN, .revents = 0};
+    char text[100];
+    const ssize_t size = poll(&heard, 1, 60'000) == 1 ? read(manager, text, sizeof(text)) : 0;
+    return std::string(text, static_cast<size_t>(std::max<ssize_t>(size, 0)));
+  };
+  bool answered = false;
+  const auto use = [&, port = free_port](pid_t pid) {
+    told = hear();
+    answered = CanConnect(port);
+    kill(pid, SIGTERM);
+  };
+  const ProgramResult ended = RunProgram(
+      {"serve", "-m", kDemoModel, "-t", "1", "--sandbox", "--port", absl::StrCat(free_port)},
+      {.env = {{"NOTIFY_SOCKET", path}}, .while_running = use});
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  EXPECT_EQ(told, "READY=1");
+  EXPECT_TRUE(answered);
+  EXPECT_EQ(hear(), "STOPPING=1");
+  close(manager);
+}
+
 // Who closes the terminal ends what runs there, unless there are keys that the signal reads again.
 TEST(ServeTest, SighupEndsAServerWithoutAFileOfKeys) {
   const auto before = signal(SIGHUP, SIG_DFL);  // which the server inherits
@@ -204,6 +241,24 @@ TEST(ServeTest, KeysAreNeededAndReadAgain) {
   server.Signal(SIGHUP);
   ASSERT_TRUE(server.WaitFor("stay as they were"));
   EXPECT_EQ(Get(server.port(), "/v1/models", "x-api-key: secret-two\r\n").status, 200);
+  const RawReply metrics = Get(server.port(), "/metrics", "x-api-key: secret-two\r\n");
+  EXPECT_THAT(metrics.body, HasSubstr("\ninlay_key_reloads_failed_total 1\n"));
+  EXPECT_THAT(metrics.body, HasSubstr("\ninlay_replies_total{status=\"4xx\"} 4\n"))
+      << "those without a valid key";
+}
+
+// As `cp` over the file does, even of the same bytes: what was read until then may be of both.
+TEST(ServeTest, AModelThatIsOverwrittenMakesTheServerUnhealthy) {
+  const std::string model = ScratchPath("model.gguf");
+  WriteFile(model, ReadFile(kDemoModel));
+  ServerProcess server({"-m", model, "-t", "1"});
+  EXPECT_EQ(Get(server.port(), "/health").status, 200);
+  WriteFile(model, ReadFile(kDemoModel));
+  const RawReply reply = Complete(server.port(), "/v1/completions", Completion("ROMEO:", 3));
+  EXPECT_EQ(reply.status, 503);
+  EXPECT_THAT(reply.body, Not(HasSubstr("gguf")));
+  EXPECT_EQ(Get(server.port(), "/health").status, 503);
+  EXPECT_TRUE(server.WaitFor("every answer fails until the server is started again: "));
 }
 
 TEST(ServeTest, RefusesToListenForOthersWithoutAKey) {
@@ -241,24 +296,6 @@ TEST(ServeTest, ConnectionsLeaveDescriptorsForOthers) {
     const auto give_up = std::chrono::steady_clock::now() + std::chrono::minutes(1);
     while (!CanConnect(port) && std::chrono::steady_clock::now() < give_up) {
     }
-  const RawReply metrics = Get(server.port(), "/metrics", "x-api-key: secret-two\r\n");
-  EXPECT_THAT(metrics.body, HasSubstr("\ninlay_key_reloads_failed_total 1\n"));
-  EXPECT_THAT(metrics.body, HasSubstr("\ninlay_replies_total{status=\"4xx\"} 4\n"))
-      << "those without a valid key";
-}
-
-// As `cp` over the file does, even of the same bytes: what was read until then may be of both.
-TEST(ServeTest, AModelThatIsOverwrittenMakesTheServerUnhealthy) {
-  const std::string model = ScratchPath("model.gguf");
-  WriteFile(model, ReadFile(kDemoModel));
-  ServerProcess server({"-m", model, "-t", "1"});
-  EXPECT_EQ(Get(server.port(), "/health").status, 200);
-  WriteFile(model, ReadFile(kDemoModel));
-  const RawReply reply = Complete(server.port(), "/v1/completions", Completion("ROMEO:", 3));
-  EXPECT_EQ(reply.status, 503);
-  EXPECT_THAT(reply.body, Not(HasSubstr("gguf")));
-  EXPECT_EQ(Get(server.port(), "/health").status, 503);
-  EXPECT_TRUE(server.WaitFor("every answer fails until the server is started again: "));
     std::vector<std::unique_ptr<RawClient>> idle;
     for (int i = 0; i < 80; ++i) idle.push_back(std::make_unique<RawClient>(port));
     RawClient& used = *idle.front();

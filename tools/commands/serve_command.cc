@@ -45,6 +45,7 @@
 #include "tools/flags/validators.h"
 #include "tools/output.h"
 #include "tools/read_input.h"
+#include "tools/service_manager.h"
 
 namespace inlay {
 namespace {
@@ -230,8 +231,8 @@ ServiceOptions OptionsOf(const ServeFlags& flags, const LoadedModel& model) {
 void ReadKeysAgain(const ServeFlags& flags, ApiKeys& keys) {
   const absl::Status status = ReadKeys(flags, keys);
   if (status.ok()) return WriteNote("inlay: read the API keys again\n");
-  // Landlock allows the file itself, not its name. A key that was to be revoked is still valid.
   keys.CountFailedReload();
+  // Landlock allows the file itself, not its name. A key that was to be revoked is still valid.
   const absl::string_view why = flags.model.sandbox && absl::IsNotFound(status)
                                     ? "; --sandbox lets no file be read that has taken its "
                                       "place since the start: start the server again"
@@ -283,6 +284,7 @@ absl::Status Run(ServeFlags flags) {
   const size_t most_connections = MostConnections();
   INLAY_ASSIGN_OR_RETURN(const ChatTemplateChoice chosen,
                          ChatTemplateChoice::Read(flags.service.chat_template));
+  const ServiceManager manager;
   // Before the model: --sandbox lets no file be written after that.
   std::shared_ptr<AnswerLog> log;
   if (!flags.answer_log.empty()) {
@@ -346,7 +348,9 @@ absl::Status Run(ServeFlags flags) {
   WriteNote(absl::StrCat("inlay: ", options.model_name, " answers at ", address, "v1; ",
                          options.page ? absl::StrCat("chat at ", address, "; ") : std::string(),
                          "Ctrl-C ends it\n"));
+  manager.Tell("READY=1");
   WaitForTheEnd(signals, flags, keys, log.get());
+  manager.Tell("STOPPING=1");
   WriteNote("inlay: ending; once more ends it at once\n");
   signals.RestoreEnds();
   service->Drain(absl::Seconds(flags.drain));
