@@ -4,7 +4,7 @@
 
 namespace inlay {
 
-// How a conversation is written as one text.
+// How a conversation is written as one text; gemma_like/chat/builtin_templates.h has their names.
 enum class ChatTemplate { kNone, kGemma, kGemma4, kGranite, kChatMl };
 
 // Sampling settings used where neither the user nor the model file gives any. A temperature of 0 is

@@ -83,20 +83,26 @@ constexpr char kLines[] = INLAY_REFUSE_TOOLS R"(
 #undef INLAY_REFUSE_TOOLS
 #undef INLAY_REFUSE_ROLE
 
+constexpr BuiltinChat kChats[] = {
+    // https://ai.google.dev/gemma/docs/core/prompt-structure
+    {ChatTemplate::kGemma, "gemma", kGemmaTurns},
+    // The roles' names, system among them, between <|turn> and <turn|>.
+    {ChatTemplate::kGemma4, "gemma4", kGemma4Turns},
+    // https://www.ibm.com/granite/docs/use-cases/prompt-engineering
+    {ChatTemplate::kGranite, "granite", kGraniteTurns},
+    // The roles' names between <|im_start|> and <|im_end|>.
+    {ChatTemplate::kChatMl, "chatml", kChatMlTurns},
+    // No roles: each turn is a line, which the model continues.
+    {ChatTemplate::kNone, "none", kLines},
+};
+
 }  // namespace
 
+absl::Span<const BuiltinChat> BuiltinChats() { return kChats; }
+
 absl::string_view BuiltinTemplate(ChatTemplate chat_template) {
-  switch (chat_template) {
-    case ChatTemplate::kGemma:
-      return kGemmaTurns;
-    case ChatTemplate::kGemma4:
-      return kGemma4Turns;
-    case ChatTemplate::kGranite:
-      return kGraniteTurns;
-    case ChatTemplate::kChatMl:
-      return kChatMlTurns;
-    case ChatTemplate::kNone:
-      break;
+  for (const BuiltinChat& chat : kChats) {
+    if (chat.format == chat_template) return chat.jinja;
   }
   return kLines;
 }

@@ -96,6 +96,10 @@ const FixedChatFormat::Markup& FixedChatFormat::MarkupOf(ChatTemplate chat_templ
   return none;
 }
 
+absl::Span<const char* const> FixedChatFormat::ControlTokens(ChatTemplate chat_template) {
+  return MarkupOf(chat_template).control_tokens;
+}
+
 FixedChatFormat::FixedChatFormat(const Tokenizer& tokenizer, ChatTemplate chat_template)
     : tokenizer_(&tokenizer),
       markup_(&MarkupOf(chat_template)),
@@ -107,8 +111,7 @@ AnswerParser FixedChatFormat::StartAnswer(bool in_thinking) const {
 
 absl::StatusOr<FixedChatFormat> FixedChatFormat::Create(const Tokenizer& tokenizer,
                                                         ChatTemplate chat_template) {
-  const Markup& markup = MarkupOf(chat_template);
-  for (const char* token : markup.control_tokens) {
+  for (const char* token : ControlTokens(chat_template)) {
     if (!tokenizer.FindSpecial(token).has_value()) {
       return absl::InvalidArgumentError(absl::StrCat("the model's chat template needs the token '",
                                                      token, "', which its vocabulary lacks"));

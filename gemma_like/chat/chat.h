@@ -57,19 +57,17 @@ class ChatFormat {
   virtual AnswerParser StartAnswer(bool in_thinking) const;
 };
 
-// The formats that are built in, for files without a template of their own: the tokens between one
+// A format of BuiltinChats(), for files without a template of their own: the tokens between one
 // answer and the next are fixed.
-//   kGemma    https://ai.google.dev/gemma/docs/core/prompt-structure
-//   kGemma4   the roles' names, system among them, between <|turn> and <turn|>
-//   kGranite  https://www.ibm.com/granite/docs/use-cases/prompt-engineering
-//   kChatMl   the roles' names between <|im_start|> and <|im_end|>
-//   kNone     no roles: each turn is a line, which the model continues
 class FixedChatFormat : public ChatFormat {
  public:
   // `tokenizer` must outlive the object. InvalidArgument when its vocabulary lacks a control token
   // of the template.
   static absl::StatusOr<FixedChatFormat> Create(const Tokenizer& tokenizer,
                                                 ChatTemplate chat_template);
+
+  // The control tokens that Create asks a vocabulary for.
+  static absl::Span<const char* const> ControlTokens(ChatTemplate chat_template);
 
   // The start of a conversation, up to where the model answers. `system` may be empty; if the
   // template has no system role, it precedes the user's text.

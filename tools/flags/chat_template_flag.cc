@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,19 +15,10 @@
 #include "tools/read_input.h"
 
 namespace inlay {
-namespace {
-
-constexpr std::pair<const char*, ChatTemplate> kBuiltIn[] = {{"gemma", ChatTemplate::kGemma},
-                                                             {"gemma4", ChatTemplate::kGemma4},
-                                                             {"granite", ChatTemplate::kGranite},
-                                                             {"chatml", ChatTemplate::kChatMl},
-                                                             {"none", ChatTemplate::kNone}};
-
-}  // namespace
 
 void AddChatTemplateFlag(CLI::App& command, std::string& name_or_file) {
   std::string value;
-  for (const auto& [name, built_in] : kBuiltIn) absl::StrAppend(&value, name, "|");
+  for (const BuiltinChat& chat : BuiltinChats()) absl::StrAppend(&value, chat.name, "|");
   command
       .add_option("--chat-template", name_or_file,
                   "write chats in a built-in format or by a file with a Jinja template (default: "
@@ -39,8 +29,8 @@ void AddChatTemplateFlag(CLI::App& command, std::string& name_or_file) {
 absl::StatusOr<ChatTemplateChoice> ChatTemplateChoice::Read(const std::string& name_or_file) {
   ChatTemplateChoice choice;
   if (name_or_file.empty()) return choice;
-  for (const auto& [name, built_in] : kBuiltIn) {
-    if (name_or_file == name) choice.built_in_ = built_in;
+  for (const BuiltinChat& chat : BuiltinChats()) {
+    if (name_or_file == chat.name) choice.built_in_ = chat.format;
   }
   if (choice.built_in_.has_value()) return choice;
   INLAY_ASSIGN_OR_RETURN(Input file, Input::Open(name_or_file));
@@ -90,10 +80,10 @@ std::string ChatTemplateChoice::Identity(const LoadedModel& model) const {
     return Xxh64Of(text.data(), text.size(), seed);
   };
   if (built_in_.has_value()) {
-    const auto* const named =
-        std::find_if(std::begin(kBuiltIn), std::end(kBuiltIn),
-                     [this](const auto& entry) { return entry.second == *built_in_; });
-    return named->first;
+    const auto named =
+        std::find_if(BuiltinChats().begin(), BuiltinChats().end(),
+                     [this](const BuiltinChat& chat) { return chat.format == *built_in_; });
+    return std::string(named->name);
   }
   if (source_.has_value()) return Format("xxh64 %016x", hash(*source_, 0));
   const absl::string_view own = model.file->GetString(kChatTemplateKey).value_or("");

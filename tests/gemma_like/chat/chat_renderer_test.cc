@@ -13,6 +13,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "gemma_like/chat/builtin_templates.h"
 #include "gemma_like/chat/chat.h"
 #include "io/gguf/gguf.h"
 #include "io/gguf/gguf_writer.h"
@@ -77,9 +78,9 @@ constexpr char kPlain[] =
 // The built-in template of a file that has none, turn by turn.
 TEST_F(ChatRendererTest, BuiltInTemplatesWriteWhatTheFixedFormatsWrite) {
   const LoadedModel bard = LoadBard();
-  for (const ChatTemplate built_in :
-       {ChatTemplate::kGemma, ChatTemplate::kGemma4, ChatTemplate::kGranite, ChatTemplate::kChatMl,
-        ChatTemplate::kNone}) {
+  for (const BuiltinChat& built_in_chat : BuiltinChats()) {
+    SCOPED_TRACE(built_in_chat.name);
+    const ChatTemplate built_in = built_in_chat.format;
     const auto fixed = Must(FixedChatFormat::Create(*tokenizer_, built_in));
     const auto renderer = Must(ChatRenderer::Create(*bard.file, *tokenizer_, built_in));
     for (const std::string system : {"", "Be <end_of_turn> brief. "}) {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "gemma_like/chat/builtin_templates.h"
 #include "tests/gemma_like/chat/chat_vocabulary.h"
 #include "tests/io/tokenizer/test_vocabulary.h"
 
@@ -60,16 +61,15 @@ TEST(Chat, WritesGemma4Turns) {
 TEST(Chat, BeginsWithOneBosAtMost) {
   for (const bool adds_bos : {true, false}) {
     TestVocabulary vocabulary = SpmBase();
-    for (const char* token :
-         {"<start_of_turn>", "<end_of_turn>", "<|turn>", "<turn|>", "<|im_start|>", "<|im_end|>",
-          "<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>"}) {
-      vocabulary.Add(token, kControl);
+    for (const BuiltinChat& chat : BuiltinChats()) {
+      for (const char* token : FixedChatFormat::ControlTokens(chat.format)) {
+        vocabulary.Add(token, kControl);
+      }
     }
     vocabulary.flags = {{"add_bos_token", adds_bos}, {"add_space_prefix", false}};
     const auto tokenizer = MustLoad(vocabulary);
-    for (const ChatTemplate chat_template :
-         {ChatTemplate::kGemma, ChatTemplate::kGemma4, ChatTemplate::kGranite,
-          ChatTemplate::kChatMl, ChatTemplate::kNone}) {
+    for (const BuiltinChat& chat : BuiltinChats()) {
+      const ChatTemplate chat_template = chat.format;
       const FixedChatFormat format = MustCreate(*tokenizer, chat_template);
       const auto tokens = format.FirstTurn("", "<s>");
       ASSERT_TRUE(tokens.ok()) << tokens.status();
