@@ -146,6 +146,7 @@ template <ModelConfig Config>
 SynthModel DescribeSynth() {
   SynthModel model;
   model.layers = Config::Layers::kSize;
+  model.chat_template = Config::kChatTemplate;
   GgufWriter& metadata = *model.metadata;
   const std::string architecture(ToAbsl(Config::kArchitecture));
   metadata.SetString("general.architecture", architecture);

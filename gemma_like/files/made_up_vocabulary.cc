@@ -9,6 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "gemma_like/chat/chat.h"
 
 namespace inlay {
 namespace {
@@ -38,9 +40,11 @@ std::string Word(size_t number) {
 
 absl::Status AddMadeUpVocabulary(SynthModel& model) {
   const uint64_t rows = model.tensors.front().dims[1];  // the embedding is listed first
-  constexpr size_t kLeast = kRoles + kBytes + kLetters;
-  if (rows < kLeast) {
-    return absl::InvalidArgumentError(absl::StrCat("a made-up vocabulary has at least ", kLeast,
+  const absl::Span<const char* const> of_chats =
+      FixedChatFormat::ControlTokens(model.chat_template);
+  const size_t least = kRoles + kBytes + kLetters + of_chats.size();
+  if (rows < least) {
+    return absl::InvalidArgumentError(absl::StrCat("a made-up vocabulary has at least ", least,
                                                    " tokens, but the model has ", rows));
   }
   std::vector<std::string> tokens = {"<unk>", "<s>", "</s>"};
@@ -50,10 +54,15 @@ absl::Status AddMadeUpVocabulary(SynthModel& model) {
     types.push_back(kByte);
   }
   std::vector<float> scores(tokens.size(), 0.0f);
-  for (size_t number = 1; tokens.size() < rows; ++number) {
+  for (size_t number = 1; tokens.size() < rows - of_chats.size(); ++number) {
     tokens.push_back(Word(number));
     types.push_back(kNormal);
     scores.push_back(-static_cast<float>(number));
+  }
+  for (const char* token : of_chats) {
+    tokens.push_back(token);
+    types.push_back(kControl);
+    scores.push_back(0);
   }
   GgufWriter& metadata = *model.metadata;
   metadata.SetString("tokenizer.ggml.model", "llama");

@@ -9,9 +9,10 @@ namespace inlay {
 
 // Gives the model's file a vocabulary of as many tokens as its embedding has rows, in the format of
 // SentencePiece ("llama"): <unk>, <s>, </s>, the 256 bytes, then all words of the letters a to z
-// and the space, the shorter ones first. Each part of a word is a token, too, so merging by score
-// finds every one of them. Fails for a model of fewer than 286 tokens, which has no room for the
-// letters.
+// and the space, the shorter ones first; the last ones are the control tokens of the config's chat
+// template. Each part of a word is a token, too, so merging by score finds every one of them.
+// InvalidArgument for a model of fewer than 286 tokens and those of the template, which has no room
+// for the letters.
 absl::Status AddMadeUpVocabulary(SynthModel& model);
 
 }  // namespace inlay

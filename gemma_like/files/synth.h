@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "base/progress.h"
+#include "configs/text_defaults.h"
 #include "gemma_like/files/quantization.h"
 #include "gemma_like/model/tensor_use.h"
 #include "io/file/file_kind.h"
@@ -30,6 +31,7 @@ struct SynthModel {
   std::unique_ptr<GgufWriter> metadata = std::make_unique<GgufWriter>();
   std::vector<SynthTensor> tensors;
   size_t layers = 0;
+  ChatTemplate chat_template = ChatTemplate::kNone;  // of the config
 };
 
 // What each token carries from layer to layer, and what every branch of a layer adds to.

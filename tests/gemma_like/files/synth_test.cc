@@ -16,6 +16,7 @@
 #include "configs/test_gemma4.h"
 #include "configs/test_nemotron_h.h"
 #include "configs/test_twins.h"
+#include "gemma_like/chat/chat.h"
 #include "gemma_like/files/describe_synth.h"
 #include "gemma_like/files/made_up_vocabulary.h"
 #include "gemma_like/load_model.h"
@@ -170,11 +171,33 @@ TEST(SynthTest, MadeUpVocabularyWritesEveryText) {
   EXPECT_EQ(*tokenizer.Encode("aaabba"), (std::vector<int32_t>{286, 287, 313}));
 }
 
+TEST(SynthTest, MadeUpVocabularyHasTheChatsTokens) {
+  const std::string path = TempPath("synth_chat.gguf");
+  SynthModel synth = DescribeSynth<TestGemma3>();
+  ASSERT_TRUE(AddMadeUpVocabulary(synth).ok());
+  ASSERT_TRUE(WriteSynth(std::move(synth), {.type = WeightType::kQ8_0}, 1, path).ok());
+  absl::StatusOr<LoadedModel> model = LoadModel(path);
+  ASSERT_TRUE(model.ok()) << model.status();
+  absl::StatusOr<FixedChatFormat> format =
+      FixedChatFormat::Create(*model->tokenizer, model->engine->info().chat_template);
+  ASSERT_TRUE(format.ok()) << format.status();
+  absl::StatusOr<std::vector<int32_t>> turn = format->FirstTurn("", "a");
+  ASSERT_TRUE(turn.ok()) << turn.status();
+  // The last two of 512.
+  EXPECT_EQ(model->tokenizer->FindSpecial("<start_of_turn>"), 510);
+  EXPECT_TRUE(model->tokenizer->IsEndOfGeneration(511));
+  EXPECT_EQ(turn->front(), 1);
+  EXPECT_EQ((*turn)[1], 510);
+}
+
 TEST(SynthTest, MadeUpVocabularyNeedsRoomForLetters) {
   SynthModel model;
   model.tensors.push_back({.name = "token_embd.weight", .dims = {64, 285}});
   EXPECT_EQ(AddMadeUpVocabulary(model).message(),
             "a made-up vocabulary has at least 286 tokens, but the model has 285");
+  model.chat_template = ChatTemplate::kGemma;
+  EXPECT_EQ(AddMadeUpVocabulary(model).message(),
+            "a made-up vocabulary has at least 288 tokens, but the model has 285");
 }
 
 TEST(SynthTest, ScalesAreThoseOfTheValues) {
