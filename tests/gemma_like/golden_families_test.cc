@@ -88,7 +88,6 @@ std::vector<Case> ReadCases(const fs::path& path) {
   return cases;
 }
 
-// ||a - b||^2 / ||b||^2.
 // By the type of most weights, which the file's name ends in. Activations are quantized where the
 // weights are, and rounded to bf16 where those are bf16.
 double Bound(const std::string& name) {
