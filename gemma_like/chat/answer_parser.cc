@@ -64,7 +64,7 @@ std::vector<AnswerEvent> AnswerParser::Push(absl::string_view piece) {
   return std::exchange(events_, {});
 }
 
-std::vector<AnswerEvent> AnswerParser::Finish() {
+std::vector<AnswerEvent> AnswerParser::Finish(bool ended) {
   // What is read anew may have another call that is not whole.
   while (reader_ != nullptr) {
     Sink sink(*this);
@@ -73,10 +73,12 @@ std::vector<AnswerEvent> AnswerParser::Finish() {
       continue;
     }
     reader_ = nullptr;
+    if (thinking_) draft_ += call_text_;
     call_text_.clear();
   }
   // Only now it is certain that no marker follows.
   for (const char c : std::exchange(held_, "")) Emit(c);
+  if (!ended) DropDraft();
   const auto kind = thinking_ ? AnswerEvent::Kind::kReasoning : AnswerEvent::Kind::kText;
   Add(kind, std::exchange(space_, ""));
   // The thoughts did not end behind these calls, so that they are no drafts.

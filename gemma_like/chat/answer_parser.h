@@ -40,8 +40,9 @@ struct AnswerParserOptions {
 //   - After its first kCallBegin, a call's number is not used again.
 //   - A call in tags may lack the marker before it, if it is of one of the tools, and at the end of
 //     the answer any call the marker behind it.
-//   - Calls within thoughts are drafts, and thoughts as they are written. But where the answer ends
-//     with whole calls and the thoughts did not end, these are calls: Finish() says so.
+//   - Calls within thoughts are drafts, and thoughts as they are written. But where the model ends
+//     the answer with whole calls and without an end of its thoughts, these are calls: Finish()
+//     says so.
 class AnswerParser {
  public:
   explicit AnswerParser(const AnswerFormat& format, AnswerParserOptions options = {});
@@ -52,8 +53,9 @@ class AnswerParser {
   // What became certain with this piece.
   std::vector<AnswerEvent> Push(absl::string_view piece);
 
-  // The rest. The parser can only be destroyed then.
-  std::vector<AnswerEvent> Finish();
+  // The rest. The parser can only be destroyed then. `ended`: the model ended the answer itself. In
+  // one that was cut short calls within thoughts stay drafts: the thoughts might have gone on.
+  std::vector<AnswerEvent> Finish(bool ended = true);
 
  private:
   class Sink;

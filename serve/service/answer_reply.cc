@@ -138,13 +138,16 @@ void AnswerReply::OnEnd(size_t prompt, const AnswerEnd& end) {
   if (!end.status.ok()) return FailLocked(end.status);
   const size_t number = ChoiceOf(prompt, end.choice);
   Choice& choice = choices_[number];
+  // A call that only the answer's end completes does not change why it ended.
+  const StopReason reason = choice.enough ? StopReason::kEndOfGeneration : end.reason;
   if (choice.parser.has_value() && !choice.enough) {
-    std::vector<AnswerEvent> events = choice.parser->Finish();
+    std::vector<AnswerEvent> events =
+        choice.parser->Finish(/*ended=*/end.reason == StopReason::kEndOfGeneration);
     Examine(end.usage.completion_tokens, choice, events);
     Write(writer_->Update({.choice = number, .events = events, .tokens = {}}));
   }
   const ReplyEnd reply_end{.choice = number,
-                           .reason = choice.enough ? StopReason::kEndOfGeneration : end.reason,
+                           .reason = reason,
                            .stop_text = end.stop_text,
                            .usage = {.prompt_tokens = end.usage.prompt_tokens,
                                      .cached_tokens = tells_cached_ ? end.usage.cached_tokens : 0,

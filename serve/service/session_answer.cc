@@ -25,8 +25,8 @@ std::vector<AnswerEvent> SessionAnswerReader::Push(absl::string_view text) {
   return Collect({{.kind = AnswerEvent::Kind::kText, .text = std::string(text)}});
 }
 
-std::vector<AnswerEvent> SessionAnswerReader::Finish() {
-  return parser_.has_value() ? Collect(parser_->Finish()) : std::vector<AnswerEvent>();
+std::vector<AnswerEvent> SessionAnswerReader::Finish(bool ended) {
+  return parser_.has_value() ? Collect(parser_->Finish(ended)) : std::vector<AnswerEvent>();
 }
 
 std::vector<AnswerEvent> SessionAnswerReader::Collect(std::vector<AnswerEvent> events) {

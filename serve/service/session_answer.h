@@ -34,9 +34,9 @@ class SessionAnswerReader {
                       std::string id, bool one_call = false)
       : parser_(std::in_place, format, options), id_(std::move(id)), one_call_(one_call) {}
 
-  // What became certain with this piece of the answer, and with its end.
+  // What became certain with this piece of the answer, and with its end (AnswerParser::Finish).
   std::vector<AnswerEvent> Push(absl::string_view text);
-  std::vector<AnswerEvent> Finish();
+  std::vector<AnswerEvent> Finish(bool ended = true);
 
   // The answer so far; after Finish, all of it.
   SessionAnswer Take();

@@ -150,11 +150,14 @@ bool RunningTurn::OnUpdate(const AnswerUpdate& update) {
 }
 
 void RunningTurn::Complete(const AnswerEnd& end) {
-  WriteEvents(parts_.reader.Finish(), end.usage.completion_tokens);
+  // A call that only the answer's end completes does not change why it ended.
+  const StopReason reason = parts_.reader.has_enough() ? StopReason::kEndOfGeneration : end.reason;
+  WriteEvents(parts_.reader.Finish(/*ended=*/end.reason == StopReason::kEndOfGeneration),
+              end.usage.completion_tokens);
   SessionTurn& turn = parts_.turn;
   turn.answer = parts_.reader.Take();
   turn.tokens.insert(turn.tokens.end(), end.tokens.begin(), end.tokens.end());
-  turn.reason = parts_.reader.has_enough() ? StopReason::kEndOfGeneration : end.reason;
+  turn.reason = reason;
   turn.stop_text = end.stop_text;
   turn.usage = {.prompt_tokens = end.usage.prompt_tokens,
                 .cached_tokens = end.usage.cached_tokens,

@@ -66,6 +66,28 @@ TEST(CallsInThoughtsTest, AreThoughtsWhereSomethingFollows) {
   EXPECT_EQ(ShowAnswer(kQwen, "<think>Hm. " + kTags, {.calls = false}), "(Hm. " + kTags + ")");
 }
 
+// As at the most tokens: the thoughts might have gone on.
+TEST(CallsInThoughtsTest, AreThoughtsWhereTheAnswerWasCut) {
+  for (const std::string& draft :
+       {kTags, kJson + "\n", kTags + "\n" + kJson + "\n", kJson + kTags + "\n</tool_call>\n",
+        absl::StrReplaceAll(kTags, {{"\n</tool_call>", ""}}),
+        std::string(R"(<tool_call>{"name": "f"}})")}) {
+    const std::string text = "<think>Hm.\n" + draft;
+    for (const size_t piece : {size_t{1}, size_t{9}, text.size()}) {
+      AnswerParser parser(kQwen, WithTools(R"([{"name": "f"}])"));
+      std::vector<AnswerEvent> events;
+      for (size_t at = 0; at < text.size(); at += piece)
+        AddEvents(parser.Push(text.substr(at, piece)), events);
+      AddEvents(parser.Finish(/*ended=*/false), events);
+      EXPECT_EQ(Shown(events), absl::StrCat("(Hm.\n", draft, ")"));
+    }
+  }
+  // Calls that are no drafts stay calls.
+  AnswerParser parser(kQwen);
+  EXPECT_EQ(Shown(parser.Push("<think>Hm.</think>" + kJson)), "(Hm.)|" + kJsonShown);
+  EXPECT_TRUE(parser.Finish(/*ended=*/false).empty());
+}
+
 TEST(CallsInThoughtsTest, KeepBackNoOtherThoughts) {
   AnswerParser parser(kQwen);
   EXPECT_EQ(Shown(parser.Push("<think>Is it <tool_call>? No.")), "(Is it <tool_call>? No.)");

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "gemma_like/chat/answer_format.h"
@@ -30,8 +31,21 @@ class AnswerReplyTest : public testing::TestWithParam<bool> {
                                          AnswerReply::Reading{}, reply_, 1, nullptr, writers_);
   }
 
+  // Of a chat whose answers may have one call.
+  std::shared_ptr<AnswerReply> MakeWithOneCall(const AnswerFormat& format, bool in_thinking) {
+    Call call;
+    call.protocol = Protocol::kChatCompletions;
+    call.stream = GetParam();
+    call.one_call = true;
+    return std::make_shared<AnswerReply>(
+        std::move(call), ReplyHeader{}, *tokenizer_,
+        AnswerReply::Reading{.format = &format,
+                             .options = {.in_thinking = in_thinking, .calls = true}},
+        reply_, 1, nullptr, writers_);
+  }
+
   const std::unique_ptr<Tokenizer> tokenizer_ = MustLoad(SpmBase());
-  const std::shared_ptr<FakeReply> reply_ = std::make_shared<FakeReply>();
+  std::shared_ptr<FakeReply> reply_ = std::make_shared<FakeReply>();
   Workers writers_{1};
 };
 
@@ -73,16 +87,8 @@ TEST_P(AnswerReplyTest, AWholeReplyIsWrittenOnAnotherThread) {
 
 // Calls in thoughts that never ended are known at the end alone.
 TEST_P(AnswerReplyTest, AnAnswerThatMayHaveOneCallHasOne) {
-  Call call;
-  call.protocol = Protocol::kChatCompletions;
-  call.prompts = {std::string("a")};
-  call.stream = GetParam();
-  call.one_call = true;
   const AnswerFormat format = AnswerFormat::Of("<tool_call>\n</tool_call></think>");
-  const auto answers = std::make_shared<AnswerReply>(
-      std::move(call), ReplyHeader{}, *tokenizer_,
-      AnswerReply::Reading{.format = &format, .options = {.in_thinking = true, .calls = true}},
-      reply_, 1, nullptr, writers_);
+  const auto answers = MakeWithOneCall(format, /*in_thinking=*/true);
   const auto listener = answers->ListenerOf(0);
   answers->Accepted();
   listener->OnStart({});
@@ -98,6 +104,26 @@ TEST_P(AnswerReplyTest, AnAnswerThatMayHaveOneCallHasOne) {
   EXPECT_THAT(reply_->body(), testing::HasSubstr(R"("name":"f")"));
   EXPECT_THAT(reply_->body(), testing::Not(testing::HasSubstr(R"("name":"g")")));
   EXPECT_THAT(reply_->body(), testing::HasSubstr(R"("finish_reason":"tool_calls")"));
+}
+
+// A cut answer says that it is one, and its drafts of calls are no calls.
+TEST_P(AnswerReplyTest, AnAnswerThatWasCutSaysSo) {
+  const AnswerFormat format = AnswerFormat::Of("List of tools: [");
+  for (const bool in_thinking : {false, true}) {
+    const auto reply = reply_ = std::make_shared<FakeReply>();
+    const auto answers = MakeWithOneCall(format, in_thinking);
+    const auto listener = answers->ListenerOf(0);
+    answers->Accepted();
+    listener->OnStart({});
+    listener->OnUpdate({.text = "<|tool_call_start|>[f()]", .chosen = {}, .generated = 5});
+    AnswerEnd end;
+    end.reason = StopReason::kMaxTokens;
+    end.usage.completion_tokens = 5;
+    listener->OnEnd(end);
+    reply->Wait();
+    EXPECT_EQ(absl::StrContains(reply->body(), R"("name":"f")"), !in_thinking) << reply->body();
+    EXPECT_THAT(reply->body(), testing::HasSubstr(R"("finish_reason":"length")"));
+  }
 }
 
 TEST_P(AnswerReplyTest, NothingFollowsAFailure) {

@@ -73,6 +73,14 @@ TEST(SessionAnswer, OneThatMayHaveOneCallHasOne) {
   }
 }
 
+TEST(SessionAnswer, ADraftOfOneThatWasCutIsNoCall) {
+  SessionAnswerReader reader(AnswerFormat::Of(kTemplate), {.in_thinking = true, .calls = true},
+                             "id");
+  reader.Push("<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>");
+  reader.Finish(/*ended=*/false);
+  EXPECT_FALSE(reader.Take().message.contains("tool_calls"));
+}
+
 TEST(SessionAnswer, WhatFollowsTheOneCallIsNotRead) {
   SessionAnswerReader reader(AnswerFormat::Of(kTemplate), {.in_thinking = false, .calls = true},
                              "id", /*one_call=*/true);
