@@ -33,7 +33,7 @@ class AnswerParser::Sink : public CallSink {
     parser_.Add(AnswerEvent::Kind::kCallEnd, "");
     if (parser_.thinking_) absl::StrAppend(&parser_.draft_, parser_.space_, parser_.call_text_);
     parser_.call_text_.clear();
-    parser_.space_.clear();
+    parser_.LeaveOut(std::exchange(parser_.space_, ""));
     parser_.skips_space_ = true;
     ended_ = true;
   }
@@ -156,7 +156,7 @@ void AnswerParser::Enter(Marker marker) {
   }
   if (thinking_ && marker == Marker::kCallEnd) draft_ += held_;
   held_.clear();
-  space_.clear();
+  LeaveOut(std::exchange(space_, ""));
   skips_space_ = true;
   calls_ended_ = marker == Marker::kCallEnd;
   switch (marker) {
@@ -254,11 +254,17 @@ void AnswerParser::Emit(char c) {
       space_.push_back(c);
     } else if (!draft_.empty()) {
       draft_.push_back(c);
+    } else {
+      LeaveOut(absl::string_view(&c, 1));
     }
     return;
   }
   DropDraft();
   const auto kind = thinking_ ? AnswerEvent::Kind::kReasoning : AnswerEvent::Kind::kText;
+  if (!thinking_) {
+    if (text_seen_) Add(kind, gap_);
+    gap_.clear();
+  }
   Add(kind, std::exchange(space_, ""));
   Add(kind, absl::string_view(&c, 1));
   skips_space_ = false;
@@ -268,6 +274,12 @@ void AnswerParser::Emit(char c) {
   } else {
     text_seen_ = true;
   }
+}
+
+void AnswerParser::LeaveOut(absl::string_view space) {
+  if (thinking_ || space.empty()) return;
+  if (absl::StrContains(space, '\n')) gap_ = "\n";
+  if (gap_.empty()) gap_ = " ";
 }
 
 void AnswerParser::Add(AnswerEvent::Kind kind, absl::string_view text) {

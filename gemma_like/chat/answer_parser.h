@@ -26,7 +26,8 @@ struct AnswerParserOptions {
 // Reads one answer, in pieces of any size: what events say in all does not depend on how the text
 // is cut. Control tokens must be in the text, with their texts. Time and memory are linear in it.
 //
-//   - Markers, and white space beside them, are not text. What only begins like a marker is.
+//   - Markers, and white space beside them, are not text. What only begins like a marker is. But
+//     between two texts one line end, or else one space, stays of the white space that was there.
 //   - Arguments in JSON come as the model writes them; those of other formats as one event.
 //   - What turns out to be no call, or ends before it is one, comes as the text that it is, markers
 //     included. If its kCallBegin was already out, that call is void: it has no kCallEnd.
@@ -36,7 +37,10 @@ struct AnswerParserOptions {
 //     by a comma, a colon or a closing bracket. Otherwise, or where the second is missing, a quote
 //     is wrong, and the first marker since the first of the two ends the call, which is none: the
 //     calls behind that marker are read. So it is with JSON in tags whose string does not end;
-//     there the call up to the marker has the text as its argument.
+//     there the call up to the marker has the text as its argument. A parameter of tags that is
+//     text goes on over markers up to its end. Where that is missing or comes in another call, the
+//     call up to the first marker is none.
+//   - Of parameters with the same name the last one counts, except in JSON, which is passed on.
 //   - After its first kCallBegin, a call's number is not used again.
 //   - A call in tags may lack the marker before it, if it is of one of the tools, and at the end of
 //     the answer any call the marker behind it.
@@ -88,6 +92,8 @@ class AnswerParser {
   void Enter(Marker marker);
   // A byte of text or thoughts.
   void Emit(char c);
+  // This white space is beside a marker.
+  void LeaveOut(absl::string_view space);
   void Add(AnswerEvent::Kind kind, absl::string_view text);
 
   AnswerFormat format_;
@@ -104,6 +110,7 @@ class AnswerParser {
   bool calls_ended_ = false;            // nothing but markers behind calls came since a call
   bool skips_space_ = false;            // after a marker
   std::string space_;                   // white space that a marker may follow
+  std::string gap_;                     // what stays of white space left out since the last text
   std::string held_;                    // the beginning of a marker, perhaps
   std::unique_ptr<CallReader> reader_;  // within calls
   std::string call_text_;  // since the marker, or since the last call that was complete

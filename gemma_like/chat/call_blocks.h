@@ -26,9 +26,10 @@ struct ParsedCall {
 
 // <function=f><parameter=x>1</parameter></function>, any number of them. A parameter is text, one
 // line break on each side left out, unless its schema in `tools` has another type. Sets `open`
-// where the block ends within a string of such a parameter's JSON: then its end may be that
-// string's, and the block may go on. JSON may go beyond an end of before, of which the block has
-// `behind` bytes left; no text does (0: there was none).
+// where the block ends within a text, or within a string of such a parameter's JSON: then the
+// block's end may be a part of it, and the block may go on. Both may go beyond an end of before, of
+// which the block has `behind` bytes left (0: there was none); a text only if no other call begins
+// behind that end, and no parameter that should be JSON and is none.
 bool ParseTaggedCalls(absl::string_view block, const jinja::Value& tools, size_t behind,
                       std::vector<ParsedCall>* calls, bool* open);
 

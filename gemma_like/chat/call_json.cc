@@ -29,16 +29,14 @@ void AppendEscaped(uint8_t control, std::string* out) {
 
 JsonScanner::State JsonScanner::Push(char c, std::string* out) {
   if (expect_ == Expect::kString) return InString(c, out);
+  if (expect_ == Expect::kEscape) return InEscape(c, out);
+  if (expect_ == Expect::kHex) return InHex(c, out);
   State state = State::kRefused;
   if (expect_ == Expect::kNumber) {
     state = InNumber(c);
     if (state == State::kEndedBefore) return state;
     // The number ended, and the list or object that it is in goes on.
     if (state == State::kEnded) state = Push(c, nullptr);
-  } else if (expect_ == Expect::kEscape) {
-    state = InEscape(c);
-  } else if (expect_ == Expect::kHex) {
-    state = InHex(c);
   } else if (expect_ == Expect::kLiteral) {
     if (*literal_ != c) return State::kRefused;
     ++literal_;
@@ -113,11 +111,12 @@ JsonScanner::State JsonScanner::InString(char c, std::string* out) {
     if (out != nullptr) AppendEscaped(byte, out);
     return State::kMore;
   }
-  if (out != nullptr) out->push_back(c);
   if (c == '\\') {
     expect_ = Expect::kEscape;
+    escape_ = c;
     return State::kMore;
   }
+  if (out != nullptr) out->push_back(c);
   if (c != '"') return State::kMore;
   if (!in_key_) return EndValue();
   in_key_ = false;
@@ -125,31 +124,47 @@ JsonScanner::State JsonScanner::InString(char c, std::string* out) {
   return State::kMore;
 }
 
-JsonScanner::State JsonScanner::InEscape(char c) {
+JsonScanner::State JsonScanner::InEscape(char c, std::string* out) {
   if (c == 'u') {
     expect_ = Expect::kHex;
-    hex_digits_ = 4;
+    escape_.push_back(c);
     code_unit_ = 0;
     return State::kMore;
   }
   constexpr absl::string_view kEscapes = "\"\\/bfnrt";
-  if (after_high_surrogate_ || kEscapes.find(c) == absl::string_view::npos) return State::kRefused;
-  expect_ = Expect::kString;
-  return State::kMore;
+  if (kEscapes.find(c) == absl::string_view::npos) return TakeAsNoEscape(c, out);
+  if (after_high_surrogate_) return State::kRefused;
+  escape_.push_back(c);
+  return EndEscape(out);
 }
 
-JsonScanner::State JsonScanner::InHex(char c) {
-  if (!absl::ascii_isxdigit(c)) return State::kRefused;
+JsonScanner::State JsonScanner::InHex(char c, std::string* out) {
+  if (!absl::ascii_isxdigit(c)) return TakeAsNoEscape(c, out);
+  constexpr size_t kWhole = 6;  // a backslash, u and four digits
+  escape_.push_back(c);
   const char lower = absl::ascii_tolower(c);
   code_unit_ =
       code_unit_ << 4 | static_cast<uint32_t>(lower <= '9' ? lower - '0' : lower - 'a' + 10);
-  if (--hex_digits_ > 0) return State::kMore;
+  if (escape_.size() < kWhole) return State::kMore;
   const bool high = code_unit_ >= 0xD800 && code_unit_ < 0xDC00;
   const bool low = code_unit_ >= 0xDC00 && code_unit_ < 0xE000;
   if (low != after_high_surrogate_) return State::kRefused;
   after_high_surrogate_ = high;
+  return EndEscape(out);
+}
+
+JsonScanner::State JsonScanner::EndEscape(std::string* out) {
   expect_ = Expect::kString;
+  if (out != nullptr) *out += escape_;
   return State::kMore;
+}
+
+// The escape so far and this byte are text as they are.
+JsonScanner::State JsonScanner::TakeAsNoEscape(char c, std::string* out) {
+  if (after_high_surrogate_) return State::kRefused;
+  expect_ = Expect::kString;
+  if (out != nullptr) absl::StrAppend(out, "\\", escape_);
+  return InString(c, out);
 }
 
 // kEnded: before this byte, within a list or object.
@@ -215,6 +230,23 @@ void AppendJsonString(absl::string_view text, std::string* out) {
     text.remove_prefix(point.length);
   }
   out->push_back('"');
+}
+
+std::string* JsonMembers::Add(const std::string& key) {
+  const auto [place, is_new] = places_.try_emplace(key, members_.size());
+  if (is_new) members_.push_back({.key = key, .value = ""});
+  std::string& value = members_[place->second].value;
+  value.clear();
+  return &value;
+}
+
+void JsonMembers::AppendTo(std::string* out) const {
+  absl::string_view separator = "{";
+  for (const auto& [key, value] : members_) {
+    absl::StrAppend(out, separator, key, ": ", value);
+    separator = ", ";
+  }
+  *out += members_.empty() ? "{}" : "}";
 }
 
 }  // namespace inlay

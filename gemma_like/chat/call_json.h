@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,9 @@ class JsonScanner {
   // Lists and objects inside each other.
   static constexpr size_t kMostDepth = 200;
 
-  // Appends the byte to `out` if it is taken. Control characters in strings, which models write and
-  // JSON forbids, are escaped there.
+  // Appends the byte to `out` if it is taken; an escape is appended once it is whole. What models
+  // write in strings and JSON forbids is mended there: control characters are escaped, and so is a
+  // backslash that begins no escape ("C:\dir").
   State Push(char c, std::string* out);
 
  private:
@@ -47,8 +49,10 @@ class JsonScanner {
 
   State BeginValue(char c);
   State InString(char c, std::string* out);
-  State InEscape(char c);
-  State InHex(char c);
+  State InEscape(char c, std::string* out);
+  State InHex(char c, std::string* out);
+  State EndEscape(std::string* out);
+  State TakeAsNoEscape(char c, std::string* out);
   State InNumber(char c);
   State Open(char closing);
   State Close(char c);
@@ -57,7 +61,7 @@ class JsonScanner {
   Expect expect_ = Expect::kValue;
   std::vector<char> closing_;  // the brackets that are open, as those that close them
   bool in_key_ = false;
-  int hex_digits_ = 0;  // still to come
+  std::string escape_;  // so far
   uint32_t code_unit_ = 0;
   bool after_high_surrogate_ = false;
   const char* literal_ = nullptr;  // what must follow
@@ -70,6 +74,22 @@ bool AppendJsonValue(absl::string_view text, std::string* out);
 
 // Appends `text` in quotes; what is not UTF-8 is replaced by U+FFFD.
 void AppendJsonString(absl::string_view text, std::string* out);
+
+// Collects the members of a JSON object. Of those with the same key the last one counts, at the
+// place of the first.
+class JsonMembers {
+ public:
+  // Where the value of this key, both as JSON, is to be written; valid until the next Add.
+  std::string* Add(const std::string& key);
+  void AppendTo(std::string* out) const;
+
+ private:
+  struct Member {
+    std::string key, value;
+  };
+  std::vector<Member> members_;
+  std::map<std::string, size_t> places_;  // in members_, by key
+};
 
 }  // namespace inlay
 

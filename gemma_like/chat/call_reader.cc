@@ -119,7 +119,7 @@ class BlockCallReader : public CallReader {
 
  private:
   // Markers at which a whole block is parsed that may go on: of Python, where models leave quotes
-  // within texts bare, so that text_ is only a guess, and of tags with JSON in them. So few tries
+  // within texts bare, so that text_ is only a guess, and of tags within a parameter. So few tries
   // keep the time linear.
   static constexpr int kMostTries = 16;
 
@@ -214,8 +214,8 @@ class BlockCallReader : public CallReader {
   std::string block_;
   OpenText text_;
   int tries_ = 0;  // that found no call
-  // Behind the first marker in what may be a text of kEscapedText or of JSON in tags; 0: there is
-  // none. If that is no text, the block ends there.
+  // Behind the first marker in what may be a text of kEscapedText or a parameter of tags; 0: there
+  // is none. If that is no text, the block ends there.
   size_t first_end_ = 0;
   std::vector<ParsedCall> first_calls_;  // of the block up to there, in tags
 };

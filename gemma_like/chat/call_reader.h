@@ -45,7 +45,7 @@ class CallReader {
 
 // Reads JSON and passes arguments on as they come; a name in front of them for kNamedJson. Where
 // `format` has a marker behind calls, there may be several objects before it, also without a list
-// around them, and one bracket too many.
+// around them, and one bracket too many. The last object may lack its last brace.
 std::unique_ptr<CallReader> MakeJsonCallReader(const AnswerFormat& format);
 
 // Reads the other syntaxes of `format`: keeps the calls until it has seen the marker behind them.

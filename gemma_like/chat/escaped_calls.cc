@@ -27,17 +27,13 @@ class EscapedParser {
  private:
   // After {.
   bool Map(int depth, std::string* out) {
-    out->push_back('{');
+    JsonMembers members;
     for (bool first = true; !cursor_.Skip("}"); first = false) {
-      if (!first) {
-        if (!cursor_.Skip(",")) return false;
-        *out += ", ";
-      }
-      if (!Key(out)) return false;
-      *out += ": ";
-      if (!Value(depth + 1, out)) return false;
+      if (!first && !cursor_.Skip(",")) return false;
+      std::string key;
+      if (!Key(&key) || !Value(depth + 1, members.Add(key))) return false;
     }
-    out->push_back('}');
+    members.AppendTo(out);
     return true;
   }
 

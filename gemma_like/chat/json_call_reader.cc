@@ -29,14 +29,18 @@ class JsonCallReader : public CallReader {
       case Step::kValue:
         return InValue(c, sink);
       case Step::kInMarker:
-        return InMarker(c);
+        return InMarker(c, sink);
       default:
         break;
     }
     return absl::ascii_isspace(c) ? State::kMore : Between(c, sink);
   }
 
-  bool Finish(CallSink&) override {
+  bool Finish(CallSink& sink) override {
+    if (step_ == Step::kAfterValue && IsCall()) {
+      EndObject(sink);
+      return true;
+    }
     return step_ == Step::kAfterObject || step_ == Step::kAfterCall || step_ == Step::kAfterBrace;
   }
 
@@ -57,7 +61,7 @@ class JsonCallReader : public CallReader {
     kAfterCall,    // an object ended that is in no list
     kAfterComma,   // and a comma behind it
     kAfterBrace,   // and one bracket too many
-    kInMarker,     // the marker behind that bracket
+    kInMarker,     // the marker behind that bracket, or after a value
   };
   enum class Member : uint8_t { kName, kArguments, kOther };
 
@@ -120,7 +124,9 @@ class JsonCallReader : public CallReader {
         return FirstOfValue(c, sink);
       case Step::kAfterValue:
         if (c == '}') return EndObject(sink);
-        return c == ',' ? Go(Step::kNextKey) : State::kRefused;
+        if (c == ',') return Go(Step::kNextKey);
+        lacks_brace_ = IsCall() && !end_.empty();
+        return lacks_brace_ ? InMarker(c, sink) : State::kRefused;
       case Step::kAfterCall:
         if (c == ',') return Go(Step::kAfterComma);
         if (c == '}') return Go(Step::kAfterBrace);
@@ -128,16 +134,18 @@ class JsonCallReader : public CallReader {
       case Step::kAfterComma:
         return c == '{' ? Go(Step::kFirstKey) : State::kEndedBefore;
       case Step::kAfterBrace:
-        return InMarker(c);
+        return InMarker(c, sink);
       default:
         if (c == ']') return State::kEnded;
         return c == ',' ? Go(Step::kObject) : State::kRefused;
     }
   }
 
-  State InMarker(char c) {
-    if (c != end_[marker_size_]) return State::kEndedBefore;
-    return ++marker_size_ == end_.size() ? State::kEnded : Go(Step::kInMarker);
+  State InMarker(char c, CallSink& sink) {
+    if (c != end_[marker_size_]) return lacks_brace_ ? State::kRefused : State::kEndedBefore;
+    if (++marker_size_ < end_.size()) return Go(Step::kInMarker);
+    if (lacks_brace_) EndObject(sink);
+    return State::kEnded;
   }
 
   void BeginValue(Step step) {
@@ -205,6 +213,10 @@ class JsonCallReader : public CallReader {
     return AppendJsonValue(TextOf(piece_), &arguments_) && arguments_[0] == '{';
   }
 
+  // Whether the present object has all of a call. Models forget its last brace, where the arguments
+  // end with one, too.
+  bool IsCall() const { return !name_.empty() && !arguments_.empty(); }
+
   State EndObject(CallSink& sink) {
     if (name_.empty()) return State::kRefused;
     if (!begun_) {
@@ -235,6 +247,7 @@ class JsonCallReader : public CallReader {
   const bool named_;
   const absl::string_view end_;  // the marker behind calls
   size_t marker_size_ = 0;       // how much of it came
+  bool lacks_brace_ = false;     // it came before the brace that ends an object
   Step step_ = Step::kStart;
   bool in_list_ = false;
   JsonScanner scanner_;

@@ -49,19 +49,18 @@ class PythonParser {
     absl::string_view name, key;
     if (!Word(&name) || !cursor_.Skip("(")) return false;
     call->name = std::string(name);
-    call->arguments = "{";
-    while (!cursor_.Skip(")")) {
-      if (call->arguments.size() > 1) {
+    JsonMembers arguments;
+    for (bool first = true; !cursor_.Skip(")"); first = false) {
+      if (!first) {
         if (!cursor_.Skip(",")) return false;
         if (cursor_.Skip(")")) break;  // f(a=1,)
-        call->arguments += ", ";
       }
       if (!Word(&key) || !cursor_.Skip("=")) return false;
-      AppendJsonString(key, &call->arguments);
-      call->arguments += ": ";
-      if (!Value(0, ')', &call->arguments)) return false;
+      std::string json_key;
+      AppendJsonString(key, &json_key);
+      if (!Value(0, ')', arguments.Add(json_key))) return false;
     }
-    call->arguments += "}";
+    arguments.AppendTo(&call->arguments);
     return true;
   }
 
@@ -93,18 +92,17 @@ class PythonParser {
   }
 
   bool Dict(int depth, std::string* out) {
-    out->push_back('{');
+    JsonMembers members;
     for (bool first = true; !cursor_.Skip("}"); first = false) {
       if (!first) {
         if (!cursor_.Skip(",")) return false;
         if (cursor_.Skip("}")) break;  // {"a": 1,}
-        *out += ", ";
       }
-      if (!Key(out) || !cursor_.Skip(":")) return false;
-      *out += ": ";
-      if (!Value(depth + 1, '}', out)) return false;
+      std::string key;
+      if (!Key(&key) || !cursor_.Skip(":")) return false;
+      if (!Value(depth + 1, '}', members.Add(key))) return false;
     }
-    out->push_back('}');
+    members.AppendTo(out);
     return true;
   }
 

@@ -153,6 +153,23 @@ size_t EndAfterJson(absl::string_view text, bool* open) {
   return absl::StartsWith(after, kEndParameter) ? text.size() - after.size() : 0;
 }
 
+// Whether another call begins in this text: a function behind the end of one that begins before it.
+// Functions that begin and end within it are parts of the text.
+bool HasNextCall(absl::string_view text) {
+  size_t functions = 0;
+  bool ended = false;
+  for (size_t at = text.find('<'); at != absl::string_view::npos; at = text.find('<', at + 1)) {
+    if (absl::StartsWith(text.substr(at), kFunction)) {
+      if (ended) return true;
+      ++functions;
+    } else if (absl::StartsWith(text.substr(at), kEndFunction)) {
+      if (functions == 0) ended = true;
+      functions -= functions == 0 ? 0 : 1;
+    }
+  }
+  return false;
+}
+
 class TaggedParser {
  public:
   TaggedParser(absl::string_view block, const Value& tools, size_t behind)
@@ -178,19 +195,18 @@ class TaggedParser {
     call->name = std::string(name);
     const Value* parameters = ParametersOf(tools_, name);
     const Value* properties = Member(parameters, "properties");
-    call->arguments = "{";
+    JsonMembers arguments;
     while (cursor_.Skip(kParameter)) {
       absl::string_view key, text;
       if (!cursor_.TakeUntil(">", &key)) return false;
       key = absl::StripAsciiWhitespace(key);
       const Types types = TypesOf(Member(properties, key), parameters);
       if (!TakeParameter(types, &text)) return false;
-      if (call->arguments.size() > 1) call->arguments += ", ";
-      AppendJsonString(key, &call->arguments);
-      call->arguments += ": ";
-      AppendParameter(text, types, &call->arguments);
+      std::string json_key;
+      AppendJsonString(key, &json_key);
+      AppendParameter(text, types, arguments.Add(json_key));
     }
-    call->arguments += "}";
+    arguments.AppendTo(&call->arguments);
     return cursor_.Skip(kEndFunction);
   }
 
@@ -198,20 +214,23 @@ class TaggedParser {
   // followed by what follows a parameter, and is not within a JSON value.
   bool TakeParameter(const Types& types, absl::string_view* text) {
     const absl::string_view rest = cursor_.rest();
-    const size_t json_end = types.MayBeText() ? 0 : EndAfterJson(rest, &open_);
+    const bool may_be_text = types.MayBeText();
+    const size_t json_end = may_be_text ? 0 : EndAfterJson(rest, &open_);
     for (size_t end = rest.find(kEndParameter, json_end); end != absl::string_view::npos;
          end = rest.find(kEndParameter, end + 1)) {
       const absl::string_view after =
           absl::StripLeadingAsciiWhitespace(rest.substr(end + kEndParameter.size()));
       if (!absl::StartsWith(after, kParameter) && !absl::StartsWith(after, kEndFunction)) continue;
       const bool is_json = json_end != 0 && end == json_end;
-      if (!is_json && rest.size() > behind_ && rest.size() - end <= behind_) return false;
+      const bool goes_beyond = rest.size() > behind_ && rest.size() - end <= behind_;
       *text = rest.substr(0, end);
+      if (goes_beyond && !is_json && (!may_be_text || HasNextCall(*text))) return false;
       cursor_.Advance(end + kEndParameter.size());
       absl::ConsumePrefix(text, "\n");
       absl::ConsumeSuffix(text, "\n");
       return true;
     }
+    if (may_be_text && !HasNextCall(rest)) open_ = true;
     return false;
   }
 

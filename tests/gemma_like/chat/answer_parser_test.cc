@@ -57,9 +57,29 @@ TEST(AnswerParserTest, MarkersOfLettersCountOnlyAtTheBeginning) {
   EXPECT_EQ(ShowAnswer(kQwen, "Write <think>x</think>."), "Write <think>x</think>.");
   EXPECT_EQ(ShowAnswer(kQwen, "<think>a</think><think>b</think>c"), "(ab)|c");
   EXPECT_EQ(ShowAnswer(kQwen, "</think>a"), "</think>a");
-  EXPECT_EQ(ShowAnswer(kGemma4, "Hi.\n<|channel>thought\nhm\n<channel|>Yes"), "Hi.|(hm)|Yes");
+  EXPECT_EQ(ShowAnswer(kGemma4, "Hi.\n<|channel>thought\nhm\n<channel|>Yes"), "Hi.|(hm)|\nYes");
   EXPECT_EQ(ShowAnswer(kGemma4, "<|channel>thought\n<channel|>Yes"), "Yes");
   EXPECT_EQ(ShowAnswer(kGemma4, "<|channel>final\nYes"), "<|channel>final\nYes");
+}
+
+TEST(AnswerParserTest, TextsAroundMarkersStayApart) {
+  const std::string call = R"(<tool_call>{"name": "f"}</tool_call>)";
+  const auto show = [&](const std::string& text) { return ShowAnswer(kQwen, text); };
+  EXPECT_EQ(show("A. " + call + "\nB."), "A.|f{}.|\nB.");
+  EXPECT_EQ(show("A.\n\n" + call + "B."), "A.|f{}.|\nB.");
+  EXPECT_EQ(show("A. \t" + call + " B. C"), "A.|f{}.| B. C");
+  EXPECT_EQ(show("A." + call + "B."), "A.|f{}.|B.");
+  EXPECT_EQ(show("A. " + call + call + "B\n"), "A.|f{}.|f{}.| B\n");
+  EXPECT_EQ(show("A." + call + "\n" + call + " B\n" + call + "C"), "A.|f{}.|f{}.|\nB|f{}.|\nC");
+  EXPECT_EQ(show("A. " + call + " \n"), "A.|f{}.");
+  EXPECT_EQ(show("\n" + call + "\n\nB"), "f{}.|B") << "no text before it";
+  EXPECT_EQ(show("<think>a</think>\n\nA.\n" + call + " <tool_call> B."),
+            "(a)|A.|f{}.|\n<tool_call> B.");
+  EXPECT_EQ(ShowAnswer(kGemma4, "Hello <|channel>thought\nhm\n<channel|>world"),
+            "Hello|(hm)| world");
+  EXPECT_EQ(ShowAnswer(kGemma4, "Hello<|channel>thought\nhm\n<channel|>\nworld"),
+            "Hello|(hm)|\nworld");
+  EXPECT_EQ(ShowAnswer(kGemma4, "Hello<|channel>thought\nhm\n<channel|>world"), "Hello|(hm)|world");
 }
 
 TEST(AnswerParserTest, TakesTheMarkersOfTheTextOut) {
@@ -92,7 +112,7 @@ TEST(AnswerParserTest, ReadsCallsInJson) {
 <tool_call>{"id": 7, "name": "g\u00e9", "parameters": null, "more": [true]}</tool_call>
 
 Done. )"),
-            "Wait.|f{\"x\":1}.|gé{}.|Done. ");
+            "Wait.|f{\"x\":1}.|gé{}.|\nDone. ");
   EXPECT_EQ(ShowAnswer(kQwen, R"(<tool_call>{"name":"f"}</tool_call>)"), "f{}.");
   EXPECT_EQ(
       ShowAnswer(kQwen, R"(<tool_call>{"name":"f","arguments":"{\"a\": \"b\\n\"}"}</tool_call>)"),
@@ -110,6 +130,36 @@ Done. )"),
   EXPECT_EQ(
       ShowAnswer(kQwen, "<tool_call>{\"name\":\"f\",\"arguments\":{\"a\":\"b\nc\"}}</tool_call>"),
       R"(f{"a":"b\nc"}.)");
+}
+
+// As in patterns and in paths of Windows.
+TEST(AnswerParserTest, BackslashesThatAreNoEscapesStay) {
+  const std::pair<const char*, const char*> kTexts[] = {
+      {R"(C:\dir\new)", R"(C:\\dir\new)"},
+      {R"(C:\users\ü)", R"(C:\\users\\ü)"},
+      {R"(C:\Users\d)", R"(C:\\Users\\d)"},
+      {R"(^\d+\.\w$)", R"(^\\d+\\.\\w$)"},
+      {R"(it\'s)", R"(it\\'s)"},
+      {R"(\u12)", R"(\\u12)"},
+      {R"(\u123\n)", R"(\\u123\n)"},
+      {R"(\x\\y\"\/\b\u00e9)", R"(\\x\\y\"\/\b\u00e9)"},
+      {"a\\\nb", R"(a\\\nb)"}};
+  for (const auto& [written, json] : kTexts) {
+    const std::string arguments = absl::StrCat("{\"", written, "\": [\"", written, "\"]}");
+    const std::string shown = absl::StrCat("f{\"", json, "\": [\"", json, "\"]}.");
+    for (const absl::string_view last : {"}</tool_call>", ", \"id\": \"\\d\"}</tool_call>"}) {
+      EXPECT_EQ(ShowAnswer(kQwen, absl::StrCat(R"(<tool_call>{"name": "f", "arguments": )",
+                                               arguments, last)),
+                shown);
+    }
+    EXPECT_EQ(ShowAnswer(kMistral, absl::StrCat("[TOOL_CALLS]f[ARGS]", arguments)), shown);
+  }
+  // Half a character is none.
+  for (const char* bad : {R"(\ud83d)", R"(\ud83d\d)", R"(\ud83d\u12)", R"(\ude00)"}) {
+    EXPECT_THAT(ShowAnswer(kQwen, absl::StrCat(R"(<tool_call>{"name": "f", "arguments": {"a": ")",
+                                               bad, R"("}}</tool_call>)")),
+                testing::HasSubstr("!|<tool_call>"));
+  }
 }
 
 TEST(AnswerParserTest, ReadsListsOfCalls) {
@@ -139,6 +189,22 @@ TEST(AnswerParserTest, ReadsSeveralObjectsBetweenMarkers) {
   EXPECT_EQ(ShowAnswer(kQwen, absl::StrCat("<tool_call>\n", f, "\n", g, "\n")), both);
   EXPECT_EQ(ShowAnswer(kQwen, absl::StrCat("<tool_call>", f, "\n<tool_call>", g)), both);
   EXPECT_EQ(ShowAnswer(kQwen, absl::StrCat("<tool_call>", f, ", well")), shown + "|, well");
+  // A bracket too few.
+  for (const std::string& object :
+       {f, std::string(R"({"arguments": {"a": "}"}, "name": "f"})"),
+        std::string(R"({"name": "f", "arguments": "{\"a\": \"}\"}", "id": "x"})")}) {
+    const std::string open = object.substr(0, object.size() - 1);
+    for (const char* more : {"", "\n", "</tool_call>\n"})
+      EXPECT_EQ(show(open + more), shown + "|Well.");
+    EXPECT_EQ(ShowAnswer(kQwen, absl::StrCat("<tool_call>", open)), shown);
+    EXPECT_EQ(ShowAnswer(kQwen, absl::StrCat("<tool_call>", g, open, "\n")), "g{}.|" + shown);
+    EXPECT_EQ(ShowAnswer(kQwen, absl::StrCat("<think><tool_call>", open, "</tool_call>")), shown);
+    EXPECT_EQ(ShowAnswer(kNemotron2, absl::StrCat("<TOOLCALL>[", g, ", ", open, "</TOOLCALL>")),
+              "g{}.|" + shown);
+    EXPECT_EQ(ShowAnswer(kGranite3, absl::StrCat("<|tool_call|>", open)), shown);
+  }
+  for (const std::string none : {R"({"name": "f")", R"({"arguments": {})", R"({"a": {})"})
+    EXPECT_EQ(show(none), absl::StrCat("<tool_call>\n", none, "\n</tool_call>\nWell."));
   // What follows is no call.
   EXPECT_EQ(show(f + ",, " + g), shown + "|,, {\"name\": \"g\"}\n</tool_call>\nWell.");
   EXPECT_EQ(show(f + " {1}"), shown + "|{1}\n</tool_call>\nWell.");
@@ -163,168 +229,19 @@ TEST(AnswerParserTest, ReadsMistralsNames) {
             "[TOOL_CALLS][CALL_ID]1[ARGS]{}");
 }
 
-TEST(AnswerParserTest, ReadsTags) {
-  const AnswerParserOptions tools = WithTools(R"([{"type": "function", "function": {"name": "f",
-      "parameters": {"type": "object", "properties": {"n": {"type": "integer"},
-        "s": {"type": "string"}, "l": {"type": "array"}, "b": {"type": "boolean"},
-        "o": {"anyOf": [{"type": "string"}, {"type": "null"}]}, "u": {},
-        "m": {"type": ["number", "null"]}, "r": {"$ref": "#/$defs/Point"},
-        "t": {"allOf": [{"$ref": "#/$defs/a~1b"}]}, "e": {"enum": [1, 2]}, "v": {"const": "1"},
-        "c": {"anyOf": [{"$ref": "#/$defs/Point"}, {"items": {}}]}, "x": {"$ref": "#/$defs/x"},
-        "y": {"$ref": "#/$defs/y"}},
-      "$defs": {"Point": {"properties": {"x": {}}}, "a/b": {"type": "string"},
-        "x": {"$ref": "#/$defs/x"}, "y": {"allOf": [{"$ref": "#/$defs/y"},
-          {"$ref": "#/$defs/y"}, {"$ref": "#/$defs/y"}, {"$ref": "#/$defs/y"}]}}}}}, 3, {"function": 4}])");
-  const auto one = [&](const std::string& key, const std::string& value) {
-    return ShowAnswer(kQwen,
-                      absl::StrCat("<tool_call>\n<function=f>\n<parameter=", key, ">\n", value,
-                                   "\n</parameter>\n</function>\n</tool_call>"),
-                      tools);
-  };
-  EXPECT_EQ(one("n", "12"), R"(f{"n": 12}.)");
-  EXPECT_EQ(one("n", "twelve"), R"(f{"n": "twelve"}.)");
-  EXPECT_EQ(one("s", "12"), R"(f{"s": "12"}.)");
-  EXPECT_EQ(one("s", "\n a\nb\t\"\\ \n"), R"(f{"s": "\n a\nb\t\"\\ \n"}.)");
-  EXPECT_EQ(one("l", "[1, \"a\"]"), R"(f{"l": [1, "a"]}.)");
-  EXPECT_EQ(one("b", "True"), R"(f{"b": true}.)");
-  EXPECT_EQ(one("b", "false"), R"(f{"b": false}.)");
-  EXPECT_EQ(one("o", "null"), R"(f{"o": null}.)");
-  EXPECT_EQ(one("o", "1"), R"(f{"o": "1"}.)");
-  EXPECT_EQ(one("u", "1"), R"(f{"u": "1"}.)");
-  EXPECT_EQ(one("r", R"({"x": 1})"), R"(f{"r": {"x": 1}}.)");
-  EXPECT_EQ(one("t", "1"), R"(f{"t": "1"}.)");
-  EXPECT_EQ(one("e", "2"), R"(f{"e": 2}.)");
-  EXPECT_EQ(one("v", "1"), R"(f{"v": "1"}.)");
-  EXPECT_EQ(one("c", "[1]"), R"(f{"c": [1]}.)");
-  EXPECT_EQ(one("x", "1"), R"(f{"x": "1"}.)") << "refers to itself";
-  EXPECT_EQ(one("y", "1"), R"(f{"y": "1"}.)") << "and does so several times";
-  EXPECT_EQ(one("m", "1.5e3"), R"(f{"m": 1.5e3}.)");
-  EXPECT_EQ(one("m", "None"), R"(f{"m": null}.)");
-  EXPECT_EQ(one("other", "1"), R"(f{"other": "1"}.)");
-  // Tags within JSON do not count; what is no JSON ends as text does.
-  EXPECT_EQ(one("l", R"([["</parameter></function>"]])"),
-            R"(f{"l": [["</parameter></function>"]]}.)");
-  EXPECT_EQ(one("r", R"({"x": "</parameter>\n<parameter=n>"}  )"),
-            R"(f{"r": {"x": "</parameter>\n<parameter=n>"}}.)");
-  EXPECT_EQ(one("n", "1</parameter><parameter=b>true"), R"(f{"n": 1, "b": true}.)");
-  EXPECT_EQ(one("l", R"(["</parameter><parameter=s>"] or)"), R"(f{"l": "[\"", "s": "\"] or"}.)");
-  EXPECT_EQ(one("l", R"(["</parameter><parameter=s>)"), R"(f{"l": "[\"", "s": ""}.)");
-  // All that can follow a parameter follows it.
-  EXPECT_EQ(one("s", "</parameter></function></tool_call>"),
-            "f{\"s\": \"\"}.|</parameter>\n</function>\n</tool_call>");
-  EXPECT_EQ(one("s", "x</tool_call></parameter>"), R"(f{"s": "x</tool_call></parameter>"}.)");
+TEST(AnswerParserTest, OfParametersOfOneNameTheLastCounts) {
   EXPECT_EQ(ShowAnswer(kQwen,
-                       "So:\n\n<tool_call><function=g></function></tool_call>\n<tool_call>\n"
-                       "<function=h><parameter=a>1</parameter><parameter=b></parameter>"
-                       "</function>\n</tool_call>\n"),
-            R"(So:|g{}.|h{"a": "1", "b": ""}.)");
-}
-
-// What a parameter of tags holds is JSON where its schema has no text.
-TEST(AnswerParserTest, MarkersInJsonOfTagsEndNoCall) {
-  const AnswerParserOptions tools = WithTools(R"([{"type": "function", "function": {"name": "f",
-      "parameters": {"properties": {"l": {"type": "array"}, "o": {"type": "object"},
-                                    "s": {"type": "string"}}}}}])");
-  const auto wrap = [](const std::string& key, const std::string& value) {
-    return absl::StrCat("<tool_call>\n<function=f>\n<parameter=", key, ">\n", value,
-                        "\n</parameter>\n</function>\n</tool_call>");
-  };
-  const std::string good = wrap("l", R"(["x"])"), shown = R"(f{"l": ["x"]}.)";
-  for (const std::string text :
-       {R"(["</function></tool_call>"])",
-        R"(["</parameter></function></tool_call>", "</tool_call>"])",
-        R"(["\"</function></tool_call><tool_call><function=f></function></tool_call>"])",
-        R"([["</parameter>\n</function>\n</tool_call>\n</function></tool_call>"], {"a": "b"}])"}) {
-    EXPECT_EQ(ShowAnswer(kQwen, wrap("l", text) + "\n" + good + "Well.", tools),
-              absl::StrCat("f{\"l\": ", text, "}.|", shown, "|Well."));
-    EXPECT_EQ(ShowAnswer(kQwen, wrap("l", text + "</parameter><parameter=s>a"), tools),
-              absl::StrCat("f{\"l\": ", text, R"(, "s": "a"}.)"));
-  }
-  // So it is where the whole call is JSON.
-  const std::string json = R"({"name": "f", "arguments": {"s": "</function></tool_call>"}})";
-  EXPECT_EQ(ShowAnswer(kQwen, "<tool_call>" + json + "</tool_call>" + good, tools),
-            R"(f{"s": "</function></tool_call>"}.|)" + shown);
-  // A string that does not end is text, and takes no later call.
-  EXPECT_EQ(ShowAnswer(kQwen, wrap("l", R"(["a)"), tools), R"(f{"l": "[\"a"}.)");
-  EXPECT_EQ(ShowAnswer(kQwen, wrap("l", R"(["a)") + "\nWell.", tools), R"(f{"l": "[\"a"}.|Well.)");
-  EXPECT_EQ(ShowAnswer(kQwen, wrap("l", R"(["a)") + good + wrap("s", "1") + good, tools),
-            absl::StrCat(R"(f{"l": "[\"a"}.|)", shown, R"(|f{"s": "1"}.|)", shown));
-  std::string calls, all_shown = R"(f{"l": "[\"a"}.)";
-  for (int i = 0; i < 40; ++i) {
-    calls += wrap("s", "b");
-    all_shown += R"(|f{"s": "b"}.)";
-  }
-  EXPECT_EQ(ShowAnswer(kQwen, wrap("l", R"(["a)") + calls, tools), all_shown);
-  // Neither does one in a call that is none.
-  const std::string bad = R"(<tool_call><function=f><parameter=l>["a</function></tool_call>)";
-  EXPECT_EQ(ShowAnswer(kQwen, bad + good + good, tools), absl::StrCat(bad, "|", shown, "|", shown));
-  EXPECT_EQ(ShowAnswer(kQwen, bad + calls + good, tools),
-            absl::StrCat(bad, all_shown.substr(all_shown.find('|')), "|", shown));
-}
-
-// Its prompts open the thoughts, or open and close them: the answer has at most the end of them.
-TEST(AnswerParserTest, ReadsNemotron3) {
-  const AnswerFormat format = AnswerFormat::Of(
-      "<think></think><tools><function><name></name></function></tools> "
-      "<tool_call>\n<function= <parameter= <tool_response>");
-  AnswerParserOptions options = WithTools(R"([{"type": "function", "function": {"name": "look",
-      "parameters": {"type": "object", "properties": {"at": {"type": "string"},
-        "days": {"type": "array"}, "far": {"type": "boolean"}}}}}])");
-  const std::string call =
-      "<tool_call>\n<function=look>\n<parameter=at>\nthe sea\n</parameter>\n<parameter=days>\n"
-      "[1, 2]\n</parameter>\n<parameter=far>\nTrue\n</parameter>\n</function>\n</tool_call>\n";
-  const std::string shown = R"(look{"at": "the sea", "days": [1, 2], "far": true}.)";
-  EXPECT_EQ(ShowAnswer(format, "Let me see.\n" + call + call, options),
-            "Let me see.|" + shown + "|" + shown);
-  options.in_thinking = true;
-  EXPECT_EQ(ShowAnswer(format, "Hm,\nso.\n</think>\nLet me see.\n" + call, options),
-            "(Hm,\nso.)|Let me see.|" + shown);
-  EXPECT_EQ(ShowAnswer(format, "</think>\n" + call, options), shown);
-  EXPECT_EQ(ShowAnswer(format, "Is it <tool_call>? No.</think>Yes.", options),
-            "(Is it <tool_call>? No.)|Yes.");
-}
-
-// As Qwen3-Coder writes them now and then.
-TEST(AnswerParserTest, ReadsTagsWithoutTheMarkerBeforeThem) {
-  const AnswerParserOptions tools = WithTools(R"([{"type": "function", "function": {"name": "f",
-      "parameters": {"properties": {"s": {"type": "string"}, "l": {"type": "array"}}}}},
-      {"type": "function", "function": {"name": "fg"}}])");
-  const auto show = [&](const std::string& text) { return ShowAnswer(kQwen, text, tools); };
-  const std::string f = "<function=f>\n<parameter=s>\nq\n</parameter>\n</function>";
-  const std::string shown = R"(f{"s": "q"}.)";
-  const std::string marked = absl::StrCat("<tool_call>\n", f, "\n</tool_call>");
-  EXPECT_EQ(show("I will.\n\n" + f + "\n</tool_call>"), "I will.|" + shown);
-  EXPECT_EQ(show(f), shown);
-  EXPECT_EQ(show(f + "\nWell."), shown + "|Well.");
-  EXPECT_EQ(show(f + "\n" + f + "\n</tool_call>\n" + marked + "<function=fg></function>"),
-            absl::StrCat(shown, "|", shown, "|", shown, "|fg{}."));
-  EXPECT_EQ(show("<think>a</think>" + f), "(a)|" + shown);
-  // The JSON of a parameter may hold the ends of tags, as with the marker.
-  const std::string list = R"(["</parameter></function>", "</function>"])";
-  EXPECT_EQ(show("<function=f><parameter=l>" + list + "</parameter></function>"),
-            "f{\"l\": " + list + "}.");
-  EXPECT_EQ(show("<function=f><parameter=l>[\"a</parameter></function>\nWell."),
-            R"(f{"l": "[\"a"}.|Well.)");
-  // No call: another name, no tag behind the name, one that does not end.
-  for (const std::string text :
-       {"<function=g>\n</function>", "<function=f x", "Write <function=f> and </function>.",
-        "<function=f><parameter=s>1</function>", "<function=f><parameter=s>1</parameter>"}) {
-    EXPECT_EQ(show(text), text);
-    EXPECT_EQ(show(text + marked), absl::StrCat(text, "|", shown));
-  }
-  EXPECT_EQ(show("<function=f<function=fg></function>"), "<function=f|fg{}.");
-  EXPECT_EQ(ShowAnswer(kQwen, f), f) << "no tools";
-  EXPECT_EQ(ShowAnswer(kNemotron2, f, tools), f) << "another format";
-  AnswerParserOptions no_calls = tools;
-  no_calls.calls = false;
-  EXPECT_EQ(ShowAnswer(kQwen, f, no_calls), f);
-}
-
-TEST(AnswerParserTest, TextBehindTheNameOfAFunctionIsNotKeptBack) {
-  AnswerParser parser(kQwen, WithTools(R"([{"name": "f"}])"));
-  EXPECT_EQ(Shown(parser.Push("Write <function=f> an")), "Write <function=f> an");
-  EXPECT_EQ(Shown(parser.Push(" <tool_call><function=f> and <tool_")),
-            " <tool_call><function=f> and");
+                       "<tool_call><function=f><parameter=a>1</parameter><parameter=b>2"
+                       "</parameter><parameter=a>3</parameter></function></tool_call>"),
+            R"(f{"a": "3", "b": "2"}.)");
+  EXPECT_EQ(ShowAnswer(kLfm2, R"(<|tool_call_start|>[f(a=1, b={"c": 2, "d": 3, "c": 4}, a="x"),)"
+                              R"( f(a=5)]<|tool_call_end|>)"),
+            R"(f{"a": "x", "b": {"c": 4, "d": 3}}.|f{"a": 5}.)");
+  EXPECT_EQ(
+      ShowAnswer(kGemma4, R"(<|tool_call>call:f{a:{c:1,c:[2]},b:1,<|"|>a<|"|>:2}<tool_call|>)"),
+      R"(f{"a": 2, "b": 1}.)");
+  EXPECT_EQ(ShowAnswer(kGemma4, "<|tool_call>call:f{a:{c:1,c:[2]}}<tool_call|>"),
+            R"(f{"a": {"c": [2]}}.)");
 }
 
 // As at the end of an answer that a token ends which is not shown.
@@ -468,7 +385,7 @@ TEST(AnswerParserTest, AMissingQuoteTakesNoLaterCall) {
       EXPECT_EQ(ShowAnswer(format, text + "\n" + good + good),
                 absl::StrCat(text, "|", shown, "|", shown));
       EXPECT_EQ(ShowAnswer(format, text + wrap("") + good + "\nDone"),
-                absl::StrCat(text, "|f{}.|", shown, "|Done"));
+                absl::StrCat(text, "|f{}.|", shown, "|\nDone"));
       EXPECT_EQ(ShowAnswer(format, good + text + text + good),
                 absl::StrCat(shown, "|", text, text, "|", shown));
     }
@@ -497,7 +414,7 @@ TEST(AnswerParserTest, ReadsGemmasCalls) {
     EXPECT_EQ(show("call:f{a:.5,b:-.5,c:+3,d:1_000,e:5.}"),
               R"(f{"a": 0.5, "b": -0.5, "c": 3, "d": 1000, "e": 5.0}.)");
     EXPECT_EQ(ShowAnswer(format, "So.\n" + wrap("call:f{}") + wrap("call:g{}") + "\nDone"),
-              "So.|f{}.|g{}.|Done");
+              "So.|f{}.|g{}.|\nDone");
     for (const char* bad : {"f{}", "call:{}", "call:f", "call:f{a}", "call:f{a:}", "call:f{a:b}",
                             "call:f{}x", "call:f{a:1", "call:f{a:[1}", "call:f{:1}"}) {
       EXPECT_EQ(show(bad), wrap(bad));
@@ -527,7 +444,9 @@ TEST(AnswerParserTest, WhatIsNoCallIsText) {
 TEST(AnswerParserTest, AVoidCallIsFollowedByItsText) {
   for (const char* call : {R"(<tool_call>{"name": "f", "arguments": {"a": 1)",
                            R"(<tool_call>{"name": "f", "arguments": {"a": 1}, )",
-                           R"(<tool_call>{"name": "f", "arguments": {"a": 1}</tool_call>)"}) {
+                           R"(<tool_call>{"name": "f", "arguments": {"a": 1}, </tool_call>)",
+                           R"(<tool_call>{"name": "f", "arguments": {"a": 1} Well.)",
+                           R"(<tool_call>{"name": "f", "arguments": {"a": 1}</tool>)"}) {
     const std::string text = absl::StrCat("Hi\n", call);
     const std::string shown = ShowAnswer(kQwen, text);
     EXPECT_THAT(shown, testing::StartsWith("Hi|f{\"a\": 1"));

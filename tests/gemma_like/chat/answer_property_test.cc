@@ -34,6 +34,11 @@ std::vector<Example> Examples() {
           {kQwen,
            "<tool_call><function=f><parameter=x>[\"</function></tool_call>\"]</parameter>"
            "</function></tool_call>"},
+          {kQwen, R"(<tool_call>{"name": "f", "arguments": {"x": "C:\dir\users"}</tool_call>)"},
+          {kQwen,
+           "A <tool_call><function=f><parameter=y><function=f></function></tool_call>"
+           "</parameter></function></tool_call> b"},
+          {kLfm2, "a\n<|tool_call_start|>[f(x={1: 2, 1: 3}, x=4)]<|tool_call_end|> b"},
           {kGemma4, R"(<|tool_call>call:f{x:1,y:<|"|>b<|"|>}<tool_call|>)"},
           {kFunctionGemma, "<start_function_call>call:f{x:<escape>b<escape>}<end_function_call>"},
           {kLfm2, "<|tool_call_start|>[f(x=1, y='b'), g()]<|tool_call_end|>"},
@@ -107,6 +112,9 @@ TEST(AnswerParserTest, TakesLinearTime) {
         absl::StrCat(format.call_begin, "call:f{a:", format.quote, "}", format.call_end));
     words.push_back("<tool_call><function=f><parameter=x>[\"</function></tool_call>");
     words.push_back("<tool_call><function=f><parameter=x>1</function></tool_call>");
+    words.push_back("<tool_call><function=f><parameter=y>1</function></tool_call>");
+    words.push_back("<tool_call><function=f><parameter=y><function=f></function></tool_call>");
+    words.push_back("<function=f><parameter=y><function=f></function>");
     words.push_back("<function=f><parameter=x>[\"a</function>");
     words.push_back("<function=f><parameter=x>");
     words.push_back(R"({"name": "f"}, )");
@@ -114,7 +122,8 @@ TEST(AnswerParserTest, TakesLinearTime) {
     if (!format.think_begin.empty())
       firsts.push_back(absl::StrCat(format.think_begin, "a", format.call_begin));
     if (format.calls == CallSyntax::kTagged)
-      firsts.push_back("<tool_call><function=f><parameter=x>[\"a");
+      firsts.insert(firsts.end(), {"<tool_call><function=f><parameter=x>[\"a",
+                                   "<tool_call><function=f><parameter=y><function=f>"});
     for (const std::string& word : words) {
       for (const std::string& first : firsts) {
         std::string text = first;
