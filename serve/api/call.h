@@ -74,7 +74,8 @@ struct Call {
   // At most one call in an answer: it ends after the first.
   bool one_call = false;
   ToolChoice tool_choice;
-  // The tools whose arguments must be valid by their parameters.
+  // The tools whose arguments must be valid by their parameters. Those of demanded calls are, too,
+  // if that can be.
   std::set<std::string> strict_tools;
   // Responses: those that are meant to be so where the request says nothing, if that can be.
   std::set<std::string> strict_if_possible;

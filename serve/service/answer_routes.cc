@@ -3,6 +3,7 @@
 #include <limits>
 #include <optional>
 #include <random>
+#include <set>
 #include <utility>
 #include <variant>
 
@@ -168,19 +169,28 @@ absl::Status AnswerRoutes::SubmitAll(std::vector<AnswerRequest> requests, const 
 
 absl::StatusOr<std::shared_ptr<const AnswerGrammar>> AnswerRoutes::GrammarFor(
     const Call& call, const AnswerFormat& format, bool in_thinking) const {
-  INLAY_ASSIGN_OR_RETURN(const std::optional<AnswerShape> shape,
-                         ShapeOf(call, format, in_thinking));
-  if (!shape.has_value()) return nullptr;
-  absl::StatusOr<std::shared_ptr<const AnswerGrammar>> grammar = grammars_.Get(*shape);
+  using Grammar = std::shared_ptr<const AnswerGrammar>;
+  const auto compile = [&](const std::set<std::string>& free) -> absl::StatusOr<Grammar> {
+    INLAY_ASSIGN_OR_RETURN(const std::optional<AnswerShape> shape,
+                           ShapeOf(call, format, in_thinking, free));
+    if (!shape.has_value()) return nullptr;
+    absl::StatusOr<Grammar> grammar = grammars_.Get(*shape);
+    if (grammar.ok()) return grammar;
+    // What is too large for a grammar is an error of the request, not a shortage that passes.
+    return absl::InvalidArgumentError(
+        absl::StrCat("the format of the answer: ", grammar.status().message()));
+  };
+  absl::StatusOr<Grammar> grammar = compile({});
+  if (grammar.ok() || call.tools.is_null()) return grammar;
+  // Only strict tools must be kept to their parameters.
+  const absl::StatusOr<std::set<std::string>> not_kept = ToolsNotKept(call, tokenizer_);
+  if (!not_kept.ok()) return absl::InvalidArgumentError(not_kept.status().message());
+  grammar = compile(*not_kept);
   if (grammar.ok()) return grammar;
-  if (!call.strict_if_possible.empty()) {
-    Call without = call;
-    without.strict_if_possible.clear();
-    return GrammarFor(without, format, in_thinking);
-  }
-  // What is too large for a grammar is an error of the request, not a shortage that passes.
-  const absl::Status& status = grammar.status();
-  return absl::InvalidArgumentError(absl::StrCat("the format of the answer: ", status.message()));
+  // Each of them might be, but they are too large together.
+  std::set<std::string> all;
+  for (const auto& tool : call.tools) all.insert(tool.at("function").at("name"));
+  return compile(all);
 }
 
 absl::StatusOr<std::vector<AnswerRequest>> AnswerRoutes::MakeRequests(

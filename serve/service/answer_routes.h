@@ -72,7 +72,8 @@ class AnswerRoutes {
   absl::StatusOr<std::vector<AnswerRequest>> MakeRequests(const Call& call, const Visit& visit,
                                                           AnswerReply::Reading* reading) const;
   // The grammar of answers to a call, in the format in which the model writes them; they begin
-  // after the thoughts that the prompt has begun.
+  // after the thoughts that the prompt has begun. A tool that is not strict and whose parameters
+  // cannot be kept to takes any object.
   absl::StatusOr<std::shared_ptr<const AnswerGrammar>> GrammarFor(const Call& call,
                                                                   const AnswerFormat& format,
                                                                   bool in_thinking) const;

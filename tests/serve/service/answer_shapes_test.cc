@@ -73,6 +73,34 @@ TEST(AnswerShapes, StrictToolsLeaveTextFree) {
   EXPECT_EQ(Must(ShapeOf(call, kGemma, false)), std::nullopt);
 }
 
+// Their arguments are any object then, but for strict tools.
+TEST(AnswerShapes, ParametersThatCannotBeKeptTo) {
+  const std::unique_ptr<Tokenizer> tokenizer = Must(SpmBase().Load());
+  Call call = WithTools();
+  call.tools[1]["function"]["parameters"] = {{"properties", {{"s", {{"uniqueItems", true}}}}}};
+  EXPECT_TRUE(Must(ToolsNotKept(call, *tokenizer)).empty()) << "nothing is kept to them";
+  call.tool_choice.must_call = true;
+  const auto not_kept = Must(ToolsNotKept(call, *tokenizer));
+  EXPECT_THAT(not_kept, testing::ElementsAre("g"));
+  const auto rules_without = [&] {
+    return Must(ParseCallRules(Must(ShapeOf(call, kHermes, false, not_kept))->source));
+  };
+  EXPECT_TRUE(rules_without().tools[0].parameters.has_value());
+  EXPECT_FALSE(rules_without().tools[1].parameters.has_value());
+  call.tool_choice.only = {"f"};
+  EXPECT_TRUE(Must(ToolsNotKept(call, *tokenizer)).empty()) << "it cannot be called";
+  call.tool_choice = {};
+  call.strict_if_possible = {"f", "g"};
+  EXPECT_THAT(Must(ToolsNotKept(call, *tokenizer)), testing::ElementsAre("g"));
+  call.strict_tools = {"g"};
+  EXPECT_TRUE(rules_without().tools[1].parameters.has_value());
+  EXPECT_THAT(std::string(ToolsNotKept(call, *tokenizer).status().message()),
+              HasSubstr("the tool 'g': the JSON schema's keyword 'uniqueItems' at"));
+  call.tools[1]["function"]["parameters"] = {{"required", {"a"}}, {"properties", {{"a", false}}}};
+  EXPECT_THAT(std::string(ToolsNotKept(call, *tokenizer).status().message()),
+              testing::StartsWith("the tool 'g': "));
+}
+
 TEST(AnswerShapes, AFormatBesideTools) {
   Call call = WithTools();
   call.shape = AnswerShape{.source = "{\"type\":\"null\"}", .in_order = true};
