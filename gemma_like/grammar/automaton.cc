@@ -141,20 +141,20 @@ Automaton::Config Automaton::Normalize(std::vector<Group> groups) {
   return Intern(done);
 }
 
-// One frame for all that are no objects, and each object once.
+// One frame for all that are sets of states, and each other one once.
 void Automaton::MergeFrames(std::vector<Frame>* frames) {
   std::optional<Frame> merged;
-  std::vector<Frame> objects;
+  std::vector<Frame> others;
   for (const Frame frame : *frames) {
-    if (t_->frames[frame].is_object) {
-      objects.push_back(frame);
-    } else {
+    if (t_->frames[frame].has_states) {
       merged = merged.has_value() ? t_->frames.Union(*merged, frame) : frame;
+    } else {
+      others.push_back(frame);
     }
   }
-  std::sort(objects.begin(), objects.end());
-  objects.erase(std::unique(objects.begin(), objects.end()), objects.end());
-  *frames = std::move(objects);
+  std::sort(others.begin(), others.end());
+  others.erase(std::unique(others.begin(), others.end()), others.end());
+  *frames = std::move(others);
   if (merged.has_value()) frames->push_back(*merged);
 }
 

@@ -112,6 +112,15 @@ Expr CharacterSpeller::One(const CodePointSet& set) {
   return known_[set] = Spell(set);
 }
 
+GrammarBuilder::Rule CharacterSpeller::RuleOfOne(const CodePointSet& set) {
+  const auto [place, is_new] = rules_.try_emplace(set, 0);
+  if (is_new) {
+    place->second = builder_.Declare("a character");
+    builder_.Define(place->second, One(set));
+  }
+  return place->second;
+}
+
 // ASCII, the common case, takes no call of a rule and so costs one state where a repetition is
 // written out.
 Expr CharacterSpeller::Spell(const CodePointSet& set) {

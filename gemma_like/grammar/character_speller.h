@@ -22,6 +22,8 @@ class CharacterSpeller {
 
   // One character out of `set`.
   GrammarBuilder::Expr One(const CodePointSet& set);
+  // The same as a rule.
+  GrammarBuilder::Rule RuleOfOne(const CodePointSet& set);
 
  private:
   GrammarBuilder::Expr Spell(const CodePointSet& set);
@@ -29,6 +31,7 @@ class CharacterSpeller {
   GrammarBuilder& builder_;
   const CharacterSpelling spelling_;
   std::map<CodePointSet, GrammarBuilder::Expr> known_;
+  std::map<CodePointSet, GrammarBuilder::Rule> rules_;
 };
 
 }  // namespace inlay

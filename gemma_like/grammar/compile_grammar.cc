@@ -1,5 +1,6 @@
 #include "gemma_like/grammar/compile_grammar.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <utility>
@@ -21,7 +22,7 @@ using EdgeKind = Grammar::EdgeKind;
 
 absl::Status CheckRules(const GrammarSource& source) {
   for (const GrammarRuleSource& rule : source.rules) {
-    if (rule.object >= 0) continue;
+    if (rule.object >= 0 || rule.chain >= 0) continue;
     const std::string name = absl::StrCat("rule ", QuoteForMessage(rule.name));
     if (rule.expr < 0) return absl::InvalidArgumentError(absl::StrCat(name, " is not defined"));
     const GrammarExpr& expr = source.exprs[rule.expr];
@@ -83,6 +84,53 @@ void Prune(const Finishing& any, Grammar* grammar) {
   ReplaceEdges(replace, grammar);
 }
 
+// The rules without texts that `rule`, one of them, calls.
+std::vector<uint32_t> EmptyCalls(const Grammar& grammar, const Finishing& any, uint32_t rule,
+                                 uint32_t end_state) {
+  std::vector<uint32_t> calls;
+  const auto add = [&](uint32_t called) {
+    if (!any.rules[called]) calls.push_back(called);
+  };
+  const Grammar::Rule& of = grammar.rules[rule];
+  if (of.object >= 0) {
+    for (const GrammarMember& member : grammar.objects[of.object].object().members)
+      if (member.required) add(static_cast<uint32_t>(member.value));
+  } else if (of.chain >= 0) {
+    for (const int32_t called : grammar.chains[of.chain].rules())
+      add(static_cast<uint32_t>(called));
+  } else {
+    for (uint32_t i = grammar.first_edge[of.start]; i < grammar.first_edge[end_state]; ++i)
+      if (grammar.edges[i].kind == EdgeKind::kCall) add(grammar.edges[i].label);
+  }
+  return calls;
+}
+
+// Why `grammar` has no text: what was explained of the rule farthest from the start, each called by
+// the one before.
+absl::Status NoText(const GrammarSource& source, const Grammar& grammar, const Finishing& any) {
+  // States are in the order of their rules.
+  std::vector<uint32_t> end_states(grammar.rules.size());
+  uint32_t end = static_cast<uint32_t>(grammar.states());
+  for (size_t i = grammar.rules.size(); i-- > 0;) {
+    end_states[i] = end;
+    if (grammar.rules[i].has_states()) end = grammar.rules[i].start;
+  }
+  absl::string_view why;
+  std::vector<bool> seen(grammar.rules.size());
+  for (uint32_t rule = grammar.start;;) {
+    seen[rule] = true;
+    if (!source.rules[rule].why_empty.empty()) why = source.rules[rule].why_empty;
+    const std::vector<uint32_t> calls = EmptyCalls(grammar, any, rule, end_states[rule]);
+    const auto next =
+        std::find_if(calls.begin(), calls.end(), [&](uint32_t called) { return !seen[called]; });
+    if (next == calls.end()) break;
+    rule = *next;
+  }
+  if (!why.empty()) return absl::InvalidArgumentError(why);
+  return absl::InvalidArgumentError(
+      absl::StrCat("no text matches rule ", QuoteForMessage(grammar.rules[grammar.start].name)));
+}
+
 void MakeClasses(Grammar* grammar) {
   std::vector<ByteSet> sets = grammar->sets;
   for (const ObjectRule& object : grammar->objects) object.AppendByteSets(&sets);
@@ -115,17 +163,16 @@ absl::StatusOr<std::shared_ptr<const Grammar>> CompileGrammar(const GrammarSourc
   INLAY_RETURN_IF_ERROR(CheckRules(source));
   const auto grammar = std::make_shared<Grammar>();
   INLAY_RETURN_IF_ERROR(MakeObjects(source, grammar.get()));
+  grammar->chains = source.chains;
   grammar->start = static_cast<uint32_t>(start);
   ExpandRules(source, grammar.get());
   AddEmptyCalls(grammar.get());
   INLAY_RETURN_IF_ERROR(CheckLeftCalls(*grammar));
   const Finishing any = FindFinishing(*grammar, Texts::kAny);
-  if (!any.rules[grammar->start]) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("no text matches rule ", QuoteForMessage(grammar->rules[start].name)));
-  }
+  if (!any.rules[grammar->start]) return NoText(source, *grammar, any);
   Prune(any, grammar.get());
   for (ObjectRule& object : grammar->objects) object.SetProductive(any.rules);
+  for (ChainRule& chain : grammar->chains) chain.SetProductive(any.rules);
   MakeClasses(grammar.get());
   return grammar;
 }

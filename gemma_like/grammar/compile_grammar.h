@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "gemma_like/grammar/grammar.h"
-#include "gemma_like/grammar/grammar_expr.h"
+#include "gemma_like/grammar/grammar_source.h"
 
 namespace inlay {
 

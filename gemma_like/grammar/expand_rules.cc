@@ -19,14 +19,15 @@ class Expander {
       Grammar::Rule& made = grammar_.rules.emplace_back();
       made.name = rule.name;
       made.object = rule.object;
-      if (rule.object >= 0) continue;
+      made.chain = rule.chain;
+      if (!made.has_states()) continue;
       made.start = NewState();
       made.end = NewState();
       Expand(rule.expr, made.start, made.end);
     }
     grammar_.is_end.resize(states_);
     for (const Grammar::Rule& rule : grammar_.rules) {
-      if (rule.object < 0) grammar_.is_end[rule.end] = true;
+      if (rule.has_states()) grammar_.is_end[rule.end] = true;
     }
     SetEdges(states_, from_, edges_, &grammar_);
   }

@@ -15,6 +15,11 @@ using EdgeKind = Grammar::EdgeKind;
 // hashed with every byte.
 constexpr size_t kWordsPerState = 128;
 
+// Of a frame of a chain.
+ChainRule::Place PlaceOf(absl::Span<const uint32_t> words) {
+  return {words[1], uint64_t{words[3]} << 32 | words[2]};
+}
+
 absl::Span<const Edge> EdgesOf(const Grammar& grammar, uint32_t state) {
   const uint32_t first = grammar.first_edge[state];
   return absl::MakeConstSpan(grammar.edges).subspan(first, grammar.first_edge[state + 1] - first);
@@ -58,8 +63,13 @@ FrameTable::Frame FrameTable::Intern(absl::Span<const uint32_t> words) {
   const Frame frame = words_.Intern(words);
   if (frame < infos_.size()) return frame;
   Info info;
-  info.is_object = words[0] >= kObject;
-  if (info.is_object) {
+  info.has_states = words[0] < kObject;
+  if (words[0] >= kChain) {
+    const ChainRule& chain = grammar_.chains[words[0] - kChain];
+    const ChainRule::Place place = PlaceOf(words);
+    info.may_end = chain.MayEnd(place);
+    info.may_go_on = !chain.Calls(place).empty();
+  } else if (words[0] >= kObject) {
     info.may_end = ObjectRule::IsDone({words.begin() + 1, words.end()});
     info.may_go_on = !info.may_end;
     info.states = static_cast<uint32_t>(1 + words.size() / kWordsPerState);
@@ -91,10 +101,18 @@ FrameTable::Frame FrameTable::InternObject(uint32_t object, const ObjectRule::St
   return Intern(words);
 }
 
+FrameTable::Frame FrameTable::InternChain(uint32_t chain, const ChainRule::Place& place) {
+  const uint32_t words[] = {kChain + chain, place.state, static_cast<uint32_t>(place.steps),
+                            static_cast<uint32_t>(place.steps >> 32)};
+  return Intern(words);
+}
+
 FrameTable::Frame FrameTable::First(uint32_t rule) {
   if (!first_[rule].has_value()) {
-    const int32_t object = grammar_.rules[rule].object;
-    if (object >= 0) {
+    const int32_t object = grammar_.rules[rule].object, chain = grammar_.rules[rule].chain;
+    if (chain >= 0) {
+      first_[rule] = InternChain(static_cast<uint32_t>(chain), ChainRule::Place());
+    } else if (object >= 0) {
       first_[rule] = InternObject(static_cast<uint32_t>(object), grammar_.objects[object].Start());
     } else {
       Add(grammar_.rules[rule].start);
@@ -111,6 +129,7 @@ std::optional<FrameTable::Frame> FrameTable::Step(Frame frame, uint8_t byte_clas
     if (!next.has_value()) return std::nullopt;
     return InternObject(words_[frame][0] - kObject, *next);
   }
+  if (IsChain(frame)) return std::nullopt;
   for (const uint32_t state : words_[frame]) {
     for (const Edge& edge : EdgesOf(grammar_, state)) {
       if (edge.kind == EdgeKind::kBytes && grammar_.sets[edge.label].test(byte)) Add(edge.target);
@@ -129,7 +148,18 @@ const std::vector<FrameTable::Call>& FrameTable::Calls(Frame frame) {
   return *infos_[frame].calls;
 }
 
+std::vector<FrameTable::Call> FrameTable::FindChainCalls(Frame frame) {
+  const uint32_t index = words_[frame][0] - kChain;
+  std::vector<Call> calls;
+  for (const ChainRule::Call& call : grammar_.chains[index].Calls(PlaceOf(words_[frame]))) {
+    const Frame after = InternChain(index, call.after);
+    calls.push_back({First(static_cast<uint32_t>(call.rule)), after});
+  }
+  return calls;
+}
+
 std::vector<FrameTable::Call> FrameTable::FindCalls(Frame frame) {
+  if (IsChain(frame)) return FindChainCalls(frame);
   if (IsObject(frame)) {
     const auto value = ObjectOf(frame).Call(StateOf(frame));
     if (!value.has_value()) return {};
@@ -154,7 +184,7 @@ std::vector<FrameTable::Call> FrameTable::FindCalls(Frame frame) {
 }
 
 FrameTable::Frame FrameTable::Union(Frame a, Frame b) {
-  assert(!IsObject(a) && !IsObject(b));
+  assert(infos_[a].has_states && infos_[b].has_states);
   std::vector<uint32_t> words;
   const absl::Span<const uint32_t> of_a = words_[a], of_b = words_[b];
   std::set_union(of_a.begin(), of_a.end(), of_b.begin(), of_b.end(), std::back_inserter(words));

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "gemma_like/grammar/chain_rule.h"
 #include "gemma_like/grammar/object_rule.h"
 #include "gemma_like/grammar/utf8_machine.h"
 
@@ -31,17 +32,21 @@ class Grammar {
     uint32_t target;
   };
 
-  // From `start` to `end`, or an object: objects[object].
+  // From `start` to `end`, or an object, objects[object], or a chain, chains[chain].
   struct Rule {
     std::string name;
     uint32_t start = 0, end = 0;
     int32_t object = -1;
+    int32_t chain = -1;
+
+    bool has_states() const { return object < 0 && chain < 0; }
   };
 
   size_t states() const { return first_edge.size() - 1; }
 
   std::vector<Rule> rules;
   std::vector<ObjectRule> objects;
+  std::vector<ChainRule> chains;
   std::vector<ByteSet> sets;
   std::vector<Edge> edges;           // by state
   std::vector<uint32_t> first_edge;  // [states + 1]

@@ -24,6 +24,7 @@ class FinishingSearch {
     found_.rules.resize(grammar.rules.size());
     calls_.resize(grammar.rules.size());
     values_.resize(grammar.rules.size());
+    chains_of_.resize(grammar.rules.size());
     rule_of_start_.assign(grammar.states(), kNoRule);
     into_.resize(grammar.states());
     for (uint32_t from = 0; from < grammar.states(); ++from) {
@@ -37,10 +38,13 @@ class FinishingSearch {
 
   Finishing Run() && {
     objects_.resize(grammar_.objects.size());
+    chains_.resize(grammar_.chains.size());
     for (uint32_t rule = 0; rule < grammar_.rules.size(); ++rule) {
-      const int32_t object = grammar_.rules[rule].object;
+      const int32_t object = grammar_.rules[rule].object, chain = grammar_.rules[rule].chain;
       if (object >= 0) {
         StartObject(rule, static_cast<uint32_t>(object));
+      } else if (chain >= 0) {
+        StartChain(rule, static_cast<uint32_t>(chain));
       } else {
         rule_of_start_[grammar_.rules[rule].start] = rule;
         Found(grammar_.rules[rule].end);
@@ -63,6 +67,10 @@ class FinishingSearch {
     size_t usable = 0;
     bool other = false;
   };
+  struct ChainSoFar {
+    uint32_t rule = 0;
+    size_t missing = 0;  // rules that were not found yet
+  };
   static constexpr uint32_t kOther = kNoRule;
 
   void StartObject(uint32_t rule, uint32_t index) {
@@ -80,6 +88,19 @@ class FinishingSearch {
     const ObjectSoFar& object = objects_[index];
     if (texts_ == Texts::kEmpty || object.required > 0) return;
     if (grammar_.objects[index].IsProductive(object.usable, object.other)) FoundRule(object.rule);
+  }
+
+  void StartChain(uint32_t rule, uint32_t index) {
+    const std::vector<int32_t>& called = grammar_.chains[index].rules();
+    chains_[index] = {rule, called.size()};
+    for (const int32_t one : called) chains_of_[one].push_back(index);
+    CheckChain(index);
+  }
+
+  void CheckChain(uint32_t index) {
+    const ChainRule& chain = grammar_.chains[index];
+    const bool has_steps = texts_ == Texts::kAny && chains_[index].missing == 0 && chain.HasText();
+    if (has_steps || chain.AcceptsEmpty()) FoundRule(chains_[index].rule);
   }
 
   void Found(uint32_t state) {
@@ -122,6 +143,10 @@ class FinishingSearch {
       }
       CheckObject(index);
     }
+    for (const uint32_t index : chains_of_[rule]) {
+      --chains_[index].missing;
+      CheckChain(index);
+    }
   }
 
   const Grammar& grammar_;
@@ -130,8 +155,10 @@ class FinishingSearch {
   std::vector<std::vector<Edge>> into_;  // by target; `target` is where the edge comes from
   std::vector<std::vector<std::pair<uint32_t, uint32_t>>> calls_;   // by rule: from, to
   std::vector<std::vector<std::pair<uint32_t, uint32_t>>> values_;  // by rule: object, member
+  std::vector<std::vector<uint32_t>> chains_of_;                    // by rule that they call
   std::vector<uint32_t> rule_of_start_;                             // by state
   std::vector<ObjectSoFar> objects_;
+  std::vector<ChainSoFar> chains_;
   std::vector<uint32_t> states_, rules_;  // found, not visited
 };
 
@@ -140,7 +167,11 @@ std::vector<std::vector<uint32_t>> LeftCalls(const Grammar& grammar) {
   std::vector<std::vector<uint32_t>> calls(grammar.rules.size());
   std::vector<uint32_t> seen_for(grammar.states(), kNoRule), open;
   for (uint32_t rule = 0; rule < grammar.rules.size(); ++rule) {
-    if (grammar.rules[rule].object >= 0) continue;
+    if (const int32_t chain = grammar.rules[rule].chain; chain >= 0) {
+      const std::vector<int32_t> first = grammar.chains[chain].FirstRules();
+      calls[rule].assign(first.begin(), first.end());
+    }
+    if (!grammar.rules[rule].has_states()) continue;
     open.push_back(grammar.rules[rule].start);
     while (!open.empty()) {
       const uint32_t state = open.back();

@@ -146,6 +146,24 @@ GrammarBuilder::Expr GrammarBuilder::AnyObject(Object object) {
   return Call(rule);
 }
 
+GrammarBuilder::Expr GrammarBuilder::Chain(ChainRule chain) {
+  const Rule rule = Declare("a chain");
+  if (!TakeBytes(chain.bytes())) return Call(rule);
+  source_.rules[rule].chain = static_cast<int32_t>(source_.chains.size());
+  source_.chains.push_back(std::move(chain));
+  return Call(rule);
+}
+
+GrammarBuilder::Expr GrammarBuilder::Counted(Rule part, size_t least, std::optional<size_t> most) {
+  if (most.has_value() && *most < least) return Nothing();
+  GrammarChain chain;
+  chain.states.push_back({.accepts = true, .steps = {{part, 0}}});
+  chain.least = least;
+  chain.most = most.value_or(chain.most);
+  size_t work = 100;  // there is one state
+  return Chain(*ChainRule::Create(std::move(chain), &work));
+}
+
 GrammarBuilder::Rule GrammarBuilder::Declare(std::string name) {
   TakeBytes(sizeof(GrammarRuleSource) + name.size());
   source_.rules.push_back({.name = std::move(name)});
@@ -154,12 +172,18 @@ GrammarBuilder::Rule GrammarBuilder::Declare(std::string name) {
 
 void GrammarBuilder::Define(Rule rule, Expr expr) {
   assert(rule >= 0 && static_cast<size_t>(rule) < source_.rules.size());
-  assert(source_.rules[rule].expr < 0 && source_.rules[rule].object < 0);
+  assert(source_.rules[rule].expr < 0 && source_.rules[rule].object < 0 &&
+         source_.rules[rule].chain < 0);
   if (!status_.ok()) return;
   assert(expr >= 0 && static_cast<size_t>(expr) < source_.exprs.size());
   source_.rules[rule].expr = expr;
   states_ += source_.exprs[expr].states + 2;
   if (states_ > kMostGrammarStates) status_ = TooManyStates(source_.rules[rule].name, states_);
+}
+
+void GrammarBuilder::Explain(Rule rule, std::string why_empty) {
+  assert(rule >= 0 && static_cast<size_t>(rule) < source_.rules.size());
+  if (TakeBytes(why_empty.size())) source_.rules[rule].why_empty = std::move(why_empty);
 }
 
 GrammarBuilder::Expr GrammarBuilder::Call(Rule rule) {

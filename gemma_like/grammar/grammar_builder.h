@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "gemma_like/grammar/grammar_expr.h"
+#include "gemma_like/grammar/grammar_source.h"
 #include "gemma_like/grammar/utf8_machine.h"
 
 namespace inlay {
@@ -46,10 +46,16 @@ class GrammarBuilder {
   // A control token of the vocabulary, 0 to 2^24 - 1, which no bytes can replace.
   Expr ControlToken(int32_t token);
   Expr AnyObject(Object object);
+  Expr Chain(ChainRule chain);
+  // As Repeat, without states for each time: for large numbers, of texts that are not empty and
+  // after each of which the next one can only begin, not the same one go on.
+  Expr Counted(Rule part, size_t least, std::optional<size_t> most);
 
   // A rule to be defined once; the name appears in errors.
   Rule Declare(std::string name);
   void Define(Rule rule, Expr expr);
+  // What Build says if there is no text, `rule` has none, and no rule that it calls explains more.
+  void Explain(Rule rule, std::string why_empty);
   Expr Call(Rule rule);
 
   // ResourceExhausted once more was added than Build takes. From then on nothing more is kept, and

@@ -46,10 +46,28 @@ struct GrammarObject {
   JsonSpace space = JsonSpace::kSerialized;
 };
 
+// `least` to `most` steps from the first state to one that accepts, each a text of a rule; none of
+// these texts is empty. Each text has one way to be read so, or few: a way is what is counted.
+struct GrammarChain {
+  struct Step {
+    int32_t rule;
+    uint32_t target;
+  };
+  struct State {
+    bool accepts = false;
+    std::vector<Step> steps = {};
+  };
+  std::vector<State> states;
+  size_t least = 0;
+  size_t most = std::numeric_limits<size_t>::max();  // this: any number
+};
+
 // What a grammar may need at most: states of its automaton, with repetitions written out, bytes of
 // its expressions, rules and objects before it is compiled, and expressions within expressions.
 inline constexpr size_t kMostGrammarStates = 1000000;
 inline constexpr size_t kMostGrammarBytes = size_t{256} << 20;
+// Repetitions of characters and of items beyond this are counted (GrammarChain), not written out.
+inline constexpr size_t kMostWrittenOut = 1000;
 inline constexpr uint32_t kMostExpressionDepth = 200;
 
 struct GrammarExpr {
@@ -77,17 +95,14 @@ struct GrammarExpr {
 
 inline constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
 
-// Either an expression or an object.
+// Either an expression or an object or a chain.
 struct GrammarRuleSource {
   std::string name;
   int32_t expr = -1;
   int32_t object = -1;
-};
-
-struct GrammarSource {
-  std::vector<GrammarExpr> exprs;
-  std::vector<GrammarRuleSource> rules;
-  std::vector<GrammarObject> objects;
+  int32_t chain = -1;
+  // GrammarBuilder::Explain
+  std::string why_empty = {};
 };
 
 }  // namespace inlay

@@ -12,7 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/out_of_memory.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
 #include "gemma_like/grammar/json_values.h"
 #include "gemma_like/grammar/schema_budget.h"
@@ -31,6 +33,21 @@ using Rule = GrammarBuilder::Rule;
 // each digit, at each of fifteen places.
 size_t Cost(const NumberConstraints& number) {
   return 10 + size_t{150} * number.divisor * static_cast<size_t>(std::pow(5, number.halvings));
+}
+
+// Said where no number satisfies them.
+std::string WhyNoNumber(const NumberConstraints& number) {
+  if (number.least > number.most) return "its minimum is above its maximum";
+  if (number.divisor != 0)
+    return absl::StrCat("no multiple of its multipleOf with at most ", kMostMultipleDigits,
+                        " digits is between its minimum and its maximum");
+  return "no number of its type is between its minimum and its maximum";
+}
+
+// Whether one of them is false.
+bool IsNone(const SchemaSet& schemas) {
+  return std::any_of(schemas.begin(), schemas.end(),
+                     [](const Json* schema) { return *schema == false; });
 }
 
 // A schema that is not in the document, so that "$ref": "#" keeps its meaning beside it.
@@ -64,8 +81,12 @@ class SchemaWriter {
     while (!todo_.empty()) {
       const auto [schemas, rule] = std::move(todo_.front());
       todo_.pop_front();
+      why_empty_.clear();
       INLAY_ASSIGN_OR_RETURN(const Expr expr, Value(schemas));
       builder_.Define(rule, expr);
+      if (!why_empty_.empty())
+        builder_.Explain(rule, absl::StrCat("no value is valid by the JSON schema at ",
+                                            document_.PointerTo(schemas[0]), ": ", why_empty_));
       INLAY_RETURN_IF_ERROR(builder_.status());
     }
     INLAY_RETURN_IF_ERROR(CheckOneOfs());
@@ -102,6 +123,7 @@ class SchemaWriter {
     }
     if (alternatives.empty()) {
       INLAY_ASSIGN_OR_RETURN(const auto* shapes, reader_.Shapes(schemas));
+      if (shapes->empty()) why_empty_ = "it is false, or its types exclude each other";
       for (const SchemaShape& shape : *shapes)
         INLAY_RETURN_IF_ERROR(AddShape(schemas, shape, &options));
     }
@@ -118,7 +140,12 @@ class SchemaWriter {
     if (shape.types & kNumberType) {
       if (!values_.Knows(shape.number)) INLAY_RETURN_IF_ERROR(reader_.Step(Cost(shape.number)));
       options->push_back(values_.Number(shape.number));
+      why_empty_ = WhyNoNumber(shape.number);
     }
+    if (shape.types & kStringType)
+      why_empty_ = shape.least_length <= shape.most_length
+                       ? "no text matches its pattern and format with minLength and maxLength"
+                       : "its minLength is above its maxLength";
     if ((shape.types & kStringType) && shape.least_length <= shape.most_length) {
       const auto string = values_.String(shape.Text(), reader_.text_budget());
       if (!string.ok())
@@ -145,6 +172,7 @@ class SchemaWriter {
       INLAY_ASSIGN_OR_RETURN(const bool is_valid, IsValidBesideValues(reader_, shape, *value));
       if (is_valid) valid.push_back(value);
     }
+    why_empty_ = "none of the values that 'enum' or 'const' lists is valid by the rest of it";
     options->push_back(values_.OneOf(valid));
     return absl::OkStatus();
   }
@@ -160,6 +188,7 @@ class SchemaWriter {
     const auto most = shape.most_items == SchemaShape::kNoBound
                           ? std::nullopt
                           : std::optional<size_t>(shape.most_items);
+    if (shape.least_items > shape.most_items) why_empty_ = "its minItems is above its maxItems";
     return values_.Array([&](size_t i) { return items[std::min(i, same)]; }, same,
                          shape.least_items, most);
   }
@@ -197,15 +226,26 @@ class SchemaWriter {
       INLAY_RETURN_IF_ERROR(reader_.Step());
       INLAY_ASSIGN_OR_RETURN(SchemaSet of_name, reader_.OfName(shape, name));
       const bool is_required = required.contains(name);
+      if (is_required && IsNone(of_name)) {
+        why_empty_ = absl::StrCat("'required' names ", QuoteForMessage(name),
+                                  ", which 'properties' or 'additionalProperties' forbids");
+        return builder_.Nothing();
+      }
       required_and_listed += is_required ? 1 : 0;
       object.members.push_back({name, RuleOf(std::move(of_name)), is_required});
     }
-    if (required_and_listed < required.size() || object.least > object.most)
+    if (required_and_listed < required.size() || object.least > object.most) {
+      why_empty_ = object.least > object.most
+                       ? "its minProperties is above its maxProperties"
+                       : "'required' names a property that 'propertyNames' forbids";
       return builder_.Nothing();
+    }
+    if (required.size() > object.most)
+      why_empty_ = "'required' names more properties than maxProperties allows";
     INLAY_ASSIGN_OR_RETURN(SchemaSet others, reader_.OfOtherNames(shape));
-    const bool has_others =
-        !shape.names && std::none_of(others.begin(), others.end(),
-                                     [](const Json* schema) { return *schema == false; });
+    const bool has_others = !shape.names && !IsNone(others);
+    if (!has_others && object.members.size() < object.least)
+      why_empty_ = "its minProperties is above the number of its properties";
     if (has_others) object.other = RuleOf(std::move(others));
     // Another name may come twice, which makes two pairs and one property.
     if (has_others && object.least > required.size() + 1)
@@ -220,9 +260,9 @@ class SchemaWriter {
     for (size_t i = 0; i < reader_.one_ofs().size(); ++i) {
       const Json& branches = *reader_.one_ofs()[i];
       std::vector<SchemaSet> sets;
-      for (const Json& branch : branches) {
-        const Json* nodes[] = {&branch};
-        INLAY_ASSIGN_OR_RETURN(SchemaSet set, reader_.Resolved(nodes));
+      for (size_t branch = 0; branch < branches.size(); ++branch) {
+        INLAY_ASSIGN_OR_RETURN(SchemaSet set,
+                               reader_.Resolved(reader_.SchemasOf(branches, branch)));
         sets.push_back(std::move(set));
       }
       for (size_t b = 1; b < sets.size(); ++b) {
@@ -243,6 +283,7 @@ class SchemaWriter {
   GrammarBuilder& builder_;
   SchemaReader reader_;
   JsonValues& values_;
+  std::string why_empty_;            // the value that is being written, if it is
   std::map<SchemaSet, Rule> rules_;  // by sorted schemas
   std::deque<std::pair<SchemaSet, Rule>> todo_;
 };

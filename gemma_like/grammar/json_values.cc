@@ -64,7 +64,8 @@ JsonValues::Rule JsonValues::Any() {
 }
 
 JsonValues::NumberKey JsonValues::KeyOf(const NumberConstraints& constraints) {
-  return {constraints.least, constraints.most, constraints.whole, constraints.divisor,
+  return {constraints.least,        constraints.most,  constraints.least_integer,
+          constraints.most_integer, constraints.whole, constraints.divisor,
           constraints.halvings};
 }
 
@@ -79,8 +80,15 @@ Expr JsonValues::Number(const NumberConstraints& constraints) {
 }
 
 absl::StatusOr<Expr> JsonValues::String(const TextConstraints& constraints, TextBudget& budget) {
+  StringKey key = {{}, constraints.least, constraints.most};
+  for (const Regex* regex : constraints.regexes) std::get<0>(key).push_back(regex->pattern);
+  const auto known = strings_.find(key);
+  if (known != strings_.end()) return builder_.Call(known->second);
   INLAY_ASSIGN_OR_RETURN(const Expr text, AddText(builder_, speller_, constraints, budget));
-  return builder_.Sequence({builder_.Text("\""), text, builder_.Text("\"")});
+  const Rule rule =
+      RuleOf("a string", builder_.Sequence({builder_.Text("\""), text, builder_.Text("\"")}));
+  strings_.emplace(std::move(key), rule);
+  return builder_.Call(rule);
 }
 
 Expr JsonValues::Next(Rule item) {
@@ -104,8 +112,11 @@ Expr JsonValues::Array(const std::function<Rule(size_t)>& item, size_t same, siz
   Expr rest = builder_.Empty();
   if (!most || *most > same) {
     const size_t fixed = std::max(needed, same) - same;
-    rest = builder_.Repeat(Next(item(same)), fixed,
-                           most ? std::optional<size_t>(*most - same) : std::nullopt);
+    const auto more = most ? std::optional<size_t>(*most - same) : std::nullopt;
+    const Expr next = Next(item(same));
+    rest = std::max(fixed, more.value_or(0)) <= kMostWrittenOut
+               ? builder_.Repeat(next, fixed, more)
+               : builder_.Counted(RuleOf("an item", next), fixed, more);
   }
   for (size_t i = different; i-- > needed;) {
     rest = builder_.Call(

@@ -58,9 +58,13 @@ class JsonValues {
   CharacterSpeller speller_;
   const Rule space_rule_;
   std::optional<Rule> any_;
-  using NumberKey = std::tuple<double, double, bool, uint32_t, uint32_t>;
+  using NumberKey = std::tuple<double, double, std::optional<absl::int128>,
+                               std::optional<absl::int128>, bool, uint32_t, uint32_t>;
   static NumberKey KeyOf(const NumberConstraints& constraints);
   std::map<NumberKey, Rule> numbers_;
+  // Patterns and bounds of the length.
+  using StringKey = std::tuple<std::vector<std::string>, size_t, std::optional<size_t>>;
+  std::map<StringKey, Rule> strings_;
   AnyDigitRules any_digits_;
 };
 

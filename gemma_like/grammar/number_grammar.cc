@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -20,8 +21,6 @@ namespace {
 
 using Expr = GrammarBuilder::Expr;
 using DigitText = absl::string_view;
-
-constexpr size_t kMostMultipleDigits = 15;
 
 // A number that is not negative: digits before the point, without needless zeros, and after it,
 // without zeros at the end.
@@ -94,6 +93,16 @@ Decimal RoundedDecimal(const Decimal& decimal, size_t places, bool up) {
   if (up) digits = PlusOne(std::move(digits));
   const size_t whole = digits.size() - places;
   return {digits.substr(0, whole), WithoutEndZeros(digits.substr(whole))};
+}
+
+std::string DigitsOf(absl::int128 number) {  // of at least 0
+  std::string digits;
+  do {
+    digits.push_back(static_cast<char>('0' + static_cast<int>(number % 10)));
+    number /= 10;
+  } while (number > 0);
+  std::reverse(digits.begin(), digits.end());
+  return digits;
 }
 
 // Orders whole numbers without needless zeros.
@@ -240,16 +249,49 @@ class DigitWriter {
   AnyDigitRules& shared_;
 };
 
+// Of what comes after the sign: as in NumberConstraints, the doubles at least 0.
+struct MagnitudeBounds {
+  double least, most;
+  std::optional<absl::int128> least_integer, most_integer;
+};
+
+// Integers beyond 2^53 may be written with digits that a double does not keep. These hold for the
+// bounds of integers, too.
+std::string LeastWhole(const MagnitudeBounds& bounds) {
+  const double least = std::ceil(bounds.least);
+  const bool exact = bounds.least_integer && static_cast<double>(*bounds.least_integer) >= least;
+  return exact ? DigitsOf(*bounds.least_integer) : ToDecimal(least).whole;
+}
+std::string MostWhole(const MagnitudeBounds& bounds) {
+  const double most = std::floor(bounds.most);
+  const bool exact = bounds.most_integer && static_cast<double>(*bounds.most_integer) <= most;
+  return exact ? DigitsOf(*bounds.most_integer) : ToDecimal(most).whole;
+}
+
+// With doubles whose shortest digits are within the bounds of integers. Only beyond 2^53, where all
+// doubles are integers, they may not be.
+MagnitudeBounds RoundedInward(MagnitudeBounds bounds) {
+  constexpr double kAllAreIntegers = 9007199254740992;
+  const auto digits = [](double number) { return ToDecimal(number).whole; };
+  if (bounds.least_integer && bounds.least >= kAllAreIntegers &&
+      Less(digits(bounds.least), DigitsOf(*bounds.least_integer)))
+    bounds.least = std::nextafter(bounds.least, std::numeric_limits<double>::max());
+  if (bounds.most_integer && bounds.most >= kAllAreIntegers &&
+      *bounds.most_integer >= absl::int128(kAllAreIntegers) &&
+      Less(DigitsOf(*bounds.most_integer), digits(bounds.most)))
+    bounds.most = std::nextafter(bounds.most, 0);
+  return bounds;
+}
+
 // Numbers between bounds that are not negative.
 class MagnitudeWriter : public DigitWriter {
  public:
   using DigitWriter::DigitWriter;
 
-  Expr Whole(double least, double most) {
-    const std::string first = ToDecimal(std::ceil(least)).whole;
-    std::string last = ToDecimal(std::floor(most)).whole;
+  Expr Whole(const MagnitudeBounds& bounds) {
+    std::string last = MostWhole(bounds);
     if (last.size() > kMostWholeDigits) last = std::string(kMostWholeDigits, '9');
-    return WholeBetween(first, last);
+    return WholeBetween(LeastWhole(bounds), last);
   }
 
   Expr Any(double least, double most) {
@@ -406,11 +448,14 @@ Expr MultiplesBetween(GrammarBuilder& builder, const NumberConstraints& constrai
   return builder.Choice(std::move(options));
 }
 
-Expr AddMagnitude(GrammarBuilder& builder, const NumberConstraints& constraints, double least,
-                  double most, AnyDigitRules& shared) {
-  if (constraints.divisor != 0) return MultiplesBetween(builder, constraints, least, most);
+Expr AddMagnitude(GrammarBuilder& builder, const NumberConstraints& constraints,
+                  MagnitudeBounds bounds, AnyDigitRules& shared) {
+  if (constraints.divisor != 0)
+    return MultiplesBetween(builder, constraints, bounds.least, bounds.most);
   MagnitudeWriter writer(builder, shared);
-  return constraints.whole ? writer.Whole(least, most) : writer.Any(least, most);
+  if (constraints.whole) return writer.Whole(bounds);
+  bounds = RoundedInward(bounds);
+  return writer.Any(bounds.least, bounds.most);
 }
 
 }  // namespace
@@ -419,12 +464,22 @@ Expr AddNumber(GrammarBuilder& builder, const NumberConstraints& constraints,
                AnyDigitRules& shared) {
   const double least = constraints.least, most = constraints.most;
   std::vector<Expr> options;
-  if (most >= 0 && most >= least)
-    options.push_back(AddMagnitude(builder, constraints, std::max(least, 0.0), most, shared));
-  if (least <= 0 && most >= least)
+  if (most >= 0 && most >= least) {
+    const MagnitudeBounds bounds = {std::max(least, 0.0), most, constraints.least_integer,
+                                    constraints.most_integer};
+    options.push_back(AddMagnitude(builder, constraints, bounds, shared));
+  }
+  const double smallest = constraints.whole ? 1 : 0;  // after a '-'
+  if (least <= -smallest && most >= least) {
+    const auto negated = [](std::optional<absl::int128> bound) {
+      return bound ? std::optional<absl::int128>(-*bound) : std::nullopt;
+    };
+    const MagnitudeBounds bounds = {std::max(-most, smallest), -least,
+                                    negated(constraints.most_integer),
+                                    negated(constraints.least_integer)};
     options.push_back(
-        builder.Sequence({builder.Text("-"), AddMagnitude(builder, constraints,
-                                                          std::max(-most, 0.0), -least, shared)}));
+        builder.Sequence({builder.Text("-"), AddMagnitude(builder, constraints, bounds, shared)}));
+  }
   return options.empty() ? builder.Nothing() : builder.Choice(std::move(options));
 }
 
@@ -434,6 +489,11 @@ bool Satisfies(const NumberConstraints& constraints, double number) {
   return constraints.divisor == 0 ||
          std::fmod(std::ldexp(number, static_cast<int>(constraints.halvings)),
                    constraints.divisor) == 0;
+}
+
+bool IsWithin(const NumberConstraints& constraints, absl::int128 integer) {
+  return !(constraints.least_integer && integer < *constraints.least_integer) &&
+         !(constraints.most_integer && integer > *constraints.most_integer);
 }
 
 std::string JsonNumber(double number) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/numeric/int128.h"
 #include "gemma_like/grammar/grammar_builder.h"
 
 namespace inlay {
@@ -22,6 +23,9 @@ struct NumberConstraints {
   // The number must be a multiple of divisor / 2^halvings; 0: of nothing.
   uint32_t divisor = 0;
   uint32_t halvings = 0;
+  // Both included: bounds of the number as it is written, for readers to whom integers are exact.
+  // Their doubles are within `least` and `most`, or beyond them where another bound is stricter.
+  std::optional<absl::int128> least_integer = std::nullopt, most_integer = std::nullopt;
 };
 
 // The largest divisor * 5^halvings, and the most halvings, that AddNumber takes.
@@ -32,6 +36,7 @@ inline constexpr uint32_t kMostHalvings = 3;
 // that count, and serializers write fewer than 7 zeros after the point.
 inline constexpr size_t kMostWholeDigits = 40;
 inline constexpr size_t kMostFractionDigits = 25;
+inline constexpr size_t kMostMultipleDigits = 15;
 
 // The digits that may be any, which are most of what a bound needs, as rules that all numbers of
 // one grammar share: a bound of 17 digits has as many places from which they go on.
@@ -42,15 +47,17 @@ struct AnyDigitRules {
 };
 
 // Numbers whose double is within the constraints, in every spelling that JavaScript and Python
-// write and some more. A whole one has neither point nor exponent. An exponent comes after one
-// digit other than 0 and perhaps a fraction. Multiples have at most 15 digits and no exponent:
-// divisions of such doubles by the divisor are exact.
+// write and some more. A whole one has neither point nor exponent, and is not -0. An exponent comes
+// after one digit other than 0 and perhaps a fraction. Multiples have at most kMostMultipleDigits
+// and no exponent: divisions of such doubles by the divisor are exact.
 // `shared` is of the same builder, and empty before its first number.
 GrammarBuilder::Expr AddNumber(GrammarBuilder& builder, const NumberConstraints& constraints,
                                AnyDigitRules& shared);
 
-// Whether a double satisfies them.
+// Whether a double satisfies them, but for the bounds of integers; whether an integer is within
+// these.
 bool Satisfies(const NumberConstraints& constraints, double number);
+bool IsWithin(const NumberConstraints& constraints, absl::int128 integer);
 
 // The shortest text that reads as this finite double, as JavaScript writes it.
 std::string JsonNumber(double number);

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/types/span.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
@@ -60,6 +61,11 @@ RegexNode NodeOf(Kind kind, std::vector<RegexNode> parts = {}) {
   return node;
 }
 
+// As a message shows it: as it was written, since places in it are counted in its bytes.
+std::string Quoted(absl::string_view pattern) {
+  return absl::StrReplaceAll(QuoteForMessage(pattern), {{"\\\\", "\\"}});
+}
+
 // Reads one pattern, once.
 class RegexParser {
  public:
@@ -102,8 +108,8 @@ class RegexParser {
   }
 
   absl::Status Error(absl::string_view what) const {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the regular expression ", QuoteForMessage(pattern_), " has ", what, " at byte ", at_));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the regular expression ", Quoted(pattern_), " has ", what, " at byte ", at_));
   }
   bool Ends() const { return at_ == pattern_.size(); }
   bool Sees(absl::string_view text) const { return pattern_.substr(at_, text.size()) == text; }
@@ -158,9 +164,14 @@ class RegexParser {
         return Error(absl::StrCat("'", look, "' elsewhere than after a '^' at its start,"));
     for (const absl::string_view look : {"(?<=", "(?<!"})
       if (Sees(look)) return Error(absl::StrCat("'", look, "', which no grammar expresses,"));
+    if (Sees("(?P<"))
+      return Error("'(?P<', Python's spelling of a named group, which is written (?<name>...),");
+    if (SeesFlags())
+      return Error("flags in a group, which are not supported (write [Yy]es for (?i)yes),");
+    if (Sees("(?") && !Sees("(?:") && !Sees("(?<")) return Error("an unknown kind of group");
     Take("(");
     if (Take("?") && !Take(":")) {
-      if (!Take("<")) return Error("an unknown kind of group");
+      Take("<");
       const size_t end = pattern_.find('>', at_);
       if (end == absl::string_view::npos || end == at_) return Error("a group's name without end");
       at_ = end + 1;
@@ -168,6 +179,15 @@ class RegexParser {
     INLAY_ASSIGN_OR_RETURN(RegexNode node, Choice(depth + 1));
     if (!Take(")")) return Error("a '(' without its ')'");
     return node;
+  }
+
+  // Whether a group begins as (?i) and (?i:...) do.
+  bool SeesFlags() const {
+    if (!Sees("(?")) return false;
+    const size_t end = pattern_.find_first_not_of(
+        "-abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", at_ + 2);
+    return end != absl::string_view::npos && end > at_ + 2 &&
+           (pattern_[end] == ')' || pattern_[end] == ':');
   }
 
   // Wraps `part` in the quantifier that follows, if one does.
@@ -533,11 +553,12 @@ absl::StatusOr<Regex> ParseRegex(absl::string_view pattern) {
     Regex regex;
     if (!AnchorSplitter().Split(std::move(node), &regex.branches))
       return absl::InvalidArgumentError(
-          absl::StrCat("the regular expression ", QuoteForMessage(pattern),
+          absl::StrCat("the regular expression ", Quoted(pattern),
                        " has '^' or '$' inside of a repetition, or in too many combinations"));
     return regex;
   };
   INLAY_ASSIGN_OR_RETURN(Regex regex, split(std::move(parsed.node)));
+  regex.pattern = std::string(pattern);
   const auto add_looks = [&](std::vector<RegexNode> nodes,
                              std::vector<Regex>* looks) -> absl::Status {
     for (RegexNode& node : nodes) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -33,6 +34,7 @@ struct RegexBranch {
 
 // A text matches if one of the branches does, each of `ahead` matches and none of `not_ahead` does.
 struct Regex {
+  std::string pattern;  // as it was written
   std::vector<RegexBranch> branches;
   // What is looked for where the text starts. These have no look-ahead of their own.
   std::vector<Regex> ahead, not_ahead;

@@ -182,4 +182,10 @@ std::string CanonicalJson(const Json& value) {
   return text;
 }
 
+std::optional<absl::int128> IntegerOf(const Json& value) {
+  if (value.is_number_unsigned()) return absl::int128(value.get<uint64_t>());
+  if (value.is_number_integer()) return absl::int128(value.get<int64_t>());
+  return std::nullopt;
+}
+
 }  // namespace inlay

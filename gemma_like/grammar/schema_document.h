@@ -4,9 +4,11 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -55,6 +57,9 @@ class SchemaDocument {
 // Two values are equal as JSON schema has it if and only if their texts are the same: members are
 // in the order of their names and numbers in one spelling.
 std::string CanonicalJson(const Json& value);
+
+// The integer that is written without point and exponent and has at most 64 bits; none for others.
+std::optional<absl::int128> IntegerOf(const Json& value);
 
 }  // namespace inlay
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <memory>
@@ -56,6 +57,48 @@ uint32_t TypeNamed(absl::string_view name) {
   for (const auto& [known, type] : kTypes)
     if (known == name) return type;
   return 0;
+}
+
+// Adds a bound to those that there are.
+void Bound(NumberConstraints& number, bool is_least, double bound,
+           std::optional<absl::int128> integer) {
+  if (is_least) {
+    number.least = std::max(number.least, bound);
+    if (integer) number.least_integer = std::max(number.least_integer.value_or(*integer), *integer);
+  } else {
+    number.most = std::min(number.most, bound);
+    if (integer) number.most_integer = std::min(number.most_integer.value_or(*integer), *integer);
+  }
+}
+
+// A format of integers: its least and its most. schemars writes isize and usize as int and uint.
+struct IntegerFormat {
+  absl::string_view name;
+  absl::int128 least, most;
+};
+
+const IntegerFormat* FindIntegerFormat(absl::string_view name) {
+  const auto with_sign = [](absl::string_view format, int bits) -> IntegerFormat {
+    const absl::int128 beyond = absl::int128(1) << (bits - 1);
+    return {format, -beyond, beyond - 1};
+  };
+  const auto without = [](absl::string_view format, int bits) -> IntegerFormat {
+    return {format, 0, (absl::int128(1) << bits) - 1};
+  };
+  static const auto& formats = *new std::vector<IntegerFormat>(
+      {with_sign("int8", 8), with_sign("int16", 16), with_sign("int32", 32), with_sign("int64", 64),
+       with_sign("int", 64), without("uint8", 8), without("uint16", 16), without("uint32", 32),
+       without("uint64", 64), without("uint", 64)});
+  const auto known = std::find_if(formats.begin(), formats.end(),
+                                  [&](const IntegerFormat& format) { return format.name == name; });
+  return known == formats.end() ? nullptr : &*known;
+}
+
+// Say nothing that could be kept to here.
+bool IsSilentFormat(absl::string_view name) {
+  static constexpr absl::string_view kSilent[] = {"password",       "binary", "path",  "file-path",
+                                                  "directory-path", "float",  "double"};
+  return std::find(std::begin(kSilent), std::end(kSilent), name) != std::end(kSilent);
 }
 
 bool IsSchema(const Json& value) { return value.is_object() || value.is_boolean(); }
@@ -176,15 +219,19 @@ absl::Status SchemaKeywords::AddConst(const Json&, absl::string_view, const Json
 absl::Status SchemaKeywords::AddBound(const Json&, absl::string_view keyword, const Json& value,
                                       SchemaShape& shape) {
   if (!value.is_number()) return document_.Error(&value, "must be a number");
-  double bound = value.get<double>();
   const bool is_least = absl::EndsWithIgnoreCase(keyword, "minimum");
+  const bool is_exclusive = absl::StartsWith(keyword, "exclusive");
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  if (absl::StartsWith(keyword, "exclusive"))
+  double bound = value.get<double>();
+  std::optional<absl::int128> integer = IntegerOf(value);
+  if (is_exclusive) {
     bound = std::nextafter(bound, is_least ? kInfinity : -kInfinity);
-  if (is_least)
-    shape.number.least = std::max(shape.number.least, bound);
-  else
-    shape.number.most = std::min(shape.number.most, bound);
+    if (integer) *integer += is_least ? 1 : -1;
+    // Beyond 2^53 the next integer may have the same double.
+    if (integer && static_cast<double>(*integer) == value.get<double>())
+      integer = absl::int128(bound);
+  }
+  Bound(shape.number, is_least, bound, integer);
   return absl::OkStatus();
 }
 
@@ -260,18 +307,16 @@ absl::Status SchemaKeywords::AddFormat(const Json& schema, absl::string_view key
                                        const Json& value, SchemaShape& shape) {
   if (!value.is_string()) return document_.Error(&value, "must be a text");
   const std::string format = value.get<std::string>();
-  if (format == "password" || format == "binary" || format == "path" || format == "float" ||
-      format == "double")
-    return absl::OkStatus();
-  if (format == "int32" || format == "int64") {
+  if (IsSilentFormat(format)) return absl::OkStatus();
+  if (const IntegerFormat* integers = FindIntegerFormat(format)) {
     shape.number.whole = true;
-    const double bound = std::ldexp(1, format == "int32" ? 31 : 63);
-    shape.number.least = std::max(shape.number.least, -bound);
-    shape.number.most =
-        std::min(shape.number.most, format == "int32" ? bound - 1 : std::nextafter(bound, 0));
+    Bound(shape.number, true, static_cast<double>(integers->least), integers->least);
+    Bound(shape.number, false, static_cast<double>(integers->most), integers->most);
     return absl::OkStatus();
   }
   const std::optional<std::string> pattern = StringFormat(format);
+  // Libraries write a format of their own beside the pattern that says what it means.
+  if (!pattern && document_.Find(schema, "pattern")) return absl::OkStatus();
   if (!pattern)
     return Unsupported(schema, keyword,
                        absl::StrCat("no format ", QuoteForMessage(format), " is known here"));
@@ -290,7 +335,15 @@ absl::Status SchemaKeywords::AddRequired(const Json&, absl::string_view, const J
 
 // Names that are any text at all, or out of a list.
 absl::Status SchemaKeywords::AddPropertyNames(const Json& schema, absl::string_view keyword,
-                                              const Json& value, SchemaShape& shape) {
+                                              const Json& names_schema, SchemaShape& shape) {
+  constexpr size_t kMostRefs = 100;  // of which each is what the one before refers to
+  const Json* target = &names_schema;
+  for (size_t i = 0; i < kMostRefs && target->is_object() && target->size() == 1; ++i) {
+    const Json* ref = document_.Find(*target, "$ref");
+    if (!ref) break;
+    INLAY_ASSIGN_OR_RETURN(target, document_.Resolve(*ref));
+  }
+  const Json& value = *target;
   if (value == true) return absl::OkStatus();
   std::optional<std::vector<std::string>> names;
   bool is_supported = value.is_object();

@@ -101,9 +101,23 @@ absl::StatusOr<const Json*> SchemaReader::Branches(const Json& schema, absl::str
   const Json* branches = document_.Find(schema, keyword);
   if (branches && (!branches->is_array() || branches->empty()))
     return document_.Error(branches, "must be a list of schemas, with at least one");
-  if (branches && keyword == "oneOf" && known_one_ofs_.insert(branches).second)
+  if (branches && keyword == "oneOf" && known_one_ofs_.insert(branches).second) {
     one_ofs_.push_back(branches);
+    const Json* discriminator = document_.Find(schema, "discriminator");
+    const Json* name = discriminator && discriminator->is_object()
+                           ? document_.Find(*discriminator, "propertyName")
+                           : nullptr;
+    if (name && name->is_string())
+      discriminators_.emplace(branches, Json({{"required", Json::array({*name})}}));
+  }
   return branches;
+}
+
+std::vector<const Json*> SchemaReader::SchemasOf(const Json& branches, size_t index) const {
+  std::vector<const Json*> schemas = {&branches[index]};
+  const auto discriminator = discriminators_.find(&branches);
+  if (discriminator != discriminators_.end()) schemas.push_back(&discriminator->second);
+  return schemas;
 }
 
 absl::StatusOr<std::vector<const Json*>> SchemaReader::Alternatives(const SchemaSet& schemas) {
@@ -156,7 +170,7 @@ absl::Status SchemaReader::Expand(Alternative alternative, std::vector<Alternati
     for (size_t i = branches->size(); i-- > 0;) {
       INLAY_RETURN_IF_ERROR(Step(1 + size));
       Alternative chosen = alternative;
-      chosen.work.push_back(&(*branches)[i]);
+      for (const Json* schema : SchemasOf(*branches, i)) chosen.work.push_back(schema);
       work->push_back(std::move(chosen));
     }
     return absl::OkStatus();

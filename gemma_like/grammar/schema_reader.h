@@ -39,6 +39,10 @@ class SchemaReader {
   // The branches of each oneOf that was read so far.
   const std::vector<const Json*>& one_ofs() const { return one_ofs_; }
 
+  // The schemas that stand for a branch of these: itself, and where a discriminator stands beside
+  // oneOf, one that requires the property by which it tells the branches apart.
+  std::vector<const Json*> SchemasOf(const Json& branches, size_t index) const;
+
   // What shapes ask of the value of a name, of the value of any name that none of their schemas
   // lists, of an item.
   absl::StatusOr<SchemaSet> OfName(const SchemaShape& shape, absl::string_view name);
@@ -73,6 +77,7 @@ class SchemaReader {
   std::map<SchemaSet, std::vector<SchemaShape>> shapes_;  // by sorted schemas
   std::vector<const Json*> one_ofs_;
   std::set<const Json*> known_one_ofs_;
+  std::map<const Json*, Json> discriminators_;  // by branches: {"required": [name]}
 };
 
 }  // namespace inlay

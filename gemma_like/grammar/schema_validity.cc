@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -181,8 +182,11 @@ absl::StatusOr<bool> IsValidBesideValues(SchemaReader& reader, const SchemaShape
   const uint32_t type = TypeOf(value);
   if ((shape.types & type) == 0) return false;
   switch (type) {
-    case kNumberType:
-      return Satisfies(shape.number, value.get<double>());
+    case kNumberType: {
+      const std::optional<absl::int128> integer = IntegerOf(value);
+      return Satisfies(shape.number, value.get<double>()) &&
+             (!integer || IsWithin(shape.number, *integer));
+    }
     case kStringType:
       return Satisfies(shape.Text(), value.get_ref<const std::string&>(), reader.text_budget());
     case kArrayType:

@@ -95,13 +95,18 @@ std::string Uri() {
                       "*)?(#", in_query, "*)?");
 }
 
-std::string Uuid() {
+// With a version, also the variant of RFC 9562.
+std::string Uuid(absl::string_view version = "") {
   const std::string digit = "[0-9A-Fa-f]";
-  return absl::StrCat(digit, "{8}(-", digit, "{4}){3}-", digit, "{12}");
+  const std::string middle = version.empty() ? absl::StrCat("(-", digit, "{4}){3}")
+                                             : absl::StrCat("-", digit, "{4}-", version, digit,
+                                                            "{3}-[89ABab]", digit, "{3}");
+  return absl::StrCat(digit, "{8}", middle, "-", digit, "{12}");
 }
 
-std::string Base64() {
-  const std::string digit = "[0-9A-Za-z+/]";
+// `more` are the two digits beside letters and digits.
+std::string Base64(absl::string_view more) {
+  const std::string digit = absl::StrCat("[0-9A-Za-z", more, "]");
   return absl::StrCat("(", digit, "{4})*(", digit, "{2}==|", digit, "{3}=)?");
 }
 
@@ -118,7 +123,10 @@ std::optional<std::string> Core(absl::string_view name) {
   if (name == "ipv6") return Ipv6(/*mixed=*/true);
   if (name == "uri") return Uri();
   if (name == "uuid") return Uuid();
-  if (name == "byte" || name == "base64") return Base64();
+  for (const absl::string_view version : {"1", "3", "4", "5", "6", "7", "8"})
+    if (name == absl::StrCat("uuid", version)) return Uuid(version);
+  if (name == "byte" || name == "base64") return Base64("+/");
+  if (name == "base64url") return Base64("_-");
   if (name == "json-pointer") return kJsonPointer;
   if (name == "relative-json-pointer") return absl::StrCat("(0|[1-9][0-9]*)(#|", kJsonPointer, ")");
   return std::nullopt;

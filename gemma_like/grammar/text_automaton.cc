@@ -6,7 +6,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <tuple>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "gemma_like/grammar/chain_rule.h"
 #include "gemma_like/grammar/regex_grammar.h"
 
 namespace inlay {
@@ -252,18 +252,17 @@ absl::StatusOr<std::vector<CodePointSet>> Classes(std::vector<const CodePointSet
   return classes;
 }
 
-// The deterministic automaton of all regular expressions together with the length.
+// The deterministic automaton of all regular expressions together.
 class TextAutomaton {
  public:
-  TextAutomaton(const TextConstraints& constraints, std::vector<CodePointNfa> nfas)
-      : constraints_(constraints), nfas_(std::move(nfas)) {}
+  explicit TextAutomaton(std::vector<CodePointNfa> nfas) : nfas_(std::move(nfas)) {}
 
   absl::Status Build(TextBudget& budget) {
     std::vector<const CodePointSet*> sets;
     for (const CodePointNfa& nfa : nfas_) nfa.CollectSets(&sets);
     INLAY_ASSIGN_OR_RETURN(classes_, Classes(std::move(sets), budget));
     Key start;
-    for (const CodePointNfa& nfa : nfas_) start.states.push_back(nfa.Start());
+    for (const CodePointNfa& nfa : nfas_) start.push_back(nfa.Start());
     Intern(std::move(start));
     for (size_t at = 0; at < states_.size(); ++at) {
       if (!Expand(at, budget)) return TooLarge();
@@ -272,42 +271,37 @@ class TextAutomaton {
     return absl::OkStatus();
   }
 
-  bool HasText() const { return Alive()[0]; }
-
-  // One rule a state: what may follow it.
-  Expr Add(GrammarBuilder& builder, CharacterSpeller& speller) const {
-    const std::vector<bool> alive = Alive();
-    if (!alive[0]) return builder.Nothing();
-    std::vector<GrammarBuilder::Rule> rules;
-    for (size_t i = 0; i < states_.size(); ++i)
-      rules.push_back(alive[i] ? builder.Declare("a text with several constraints") : -1);
-    for (size_t i = 0; i < states_.size(); ++i) {
-      if (!alive[i]) continue;
+  // Its texts of `least` to `most` code points. Each step is a call of rule_of(set), for a set of
+  // code points.
+  template <class RuleOf>
+  absl::StatusOr<ChainRule> Chain(size_t least, std::optional<size_t> most, const RuleOf& rule_of,
+                                  TextBudget& budget) const {
+    static const auto& surrogates = *new CodePointSet({{0xD800, 0xDFFF}});  // no text has any
+    GrammarChain chain;
+    chain.least = least;
+    chain.most = most.value_or(chain.most);
+    for (const State& state : states_) {
       std::map<size_t, std::vector<CodePointRange>> targets;
       for (size_t c = 0; c < classes_.size(); ++c) {
-        const std::optional<size_t> next = states_[i].next[c];
-        if (!next || !alive[*next]) continue;
+        if (!state.next[c]) continue;
         const absl::Span<const CodePointRange> ranges = classes_[c].ranges();
-        targets[*next].insert(targets[*next].end(), ranges.begin(), ranges.end());
+        std::vector<CodePointRange>& target = targets[*state.next[c]];
+        target.insert(target.end(), ranges.begin(), ranges.end());
       }
-      std::vector<Expr> options;
-      if (states_[i].accepts) options.push_back(builder.Empty());
-      for (auto& [target, ranges] : targets)
-        options.push_back(builder.Sequence(
-            {speller.One(CodePointSet(std::move(ranges))), builder.Call(rules[target])}));
-      builder.Define(rules[i], builder.Choice(std::move(options)));
+      GrammarChain::State& made = chain.states.emplace_back();
+      made.accepts = state.accepts;
+      for (auto& [target, ranges] : targets) {
+        const CodePointSet set = CodePointSet(std::move(ranges)).Without(surrogates);
+        if (!set.empty()) made.steps.push_back({rule_of(set), static_cast<uint32_t>(target)});
+      }
     }
-    return builder.Call(rules[0]);
+    std::optional<ChainRule> rule = ChainRule::Create(std::move(chain), &budget.work);
+    if (!rule) return TooLarge();
+    return *std::move(rule);
   }
 
  private:
-  struct Key {
-    std::vector<StateSet> states;  // of each automaton
-    size_t length = 0;             // counted as far as it matters
-    bool operator<(const Key& other) const {
-      return std::tie(length, states) < std::tie(other.length, other.states);
-    }
-  };
+  using Key = std::vector<StateSet>;  // of each automaton
   struct State {
     const Key* key;
     bool accepts;
@@ -317,9 +311,9 @@ class TextAutomaton {
   size_t Intern(Key key) {
     const auto [place, is_new] = known_.try_emplace(std::move(key), states_.size());
     if (is_new) {
-      bool accepts = place->first.length >= constraints_.least;
+      bool accepts = true;
       for (size_t i = 0; i < nfas_.size(); ++i)
-        accepts = accepts && nfas_[i].Accepts(place->first.states[i]);
+        accepts = accepts && nfas_[i].Accepts(place->first[i]);
       states_.push_back({&place->first, accepts, {}});
     }
     return place->second;
@@ -329,20 +323,17 @@ class TextAutomaton {
   bool Expand(size_t at, TextBudget& budget) {
     const Key key = *states_[at].key;
     std::vector<std::optional<size_t>> next(classes_.size());
-    const bool is_full = constraints_.most && key.length == *constraints_.most;
-    for (size_t c = 0; c < classes_.size() && !is_full; ++c) {
+    for (size_t c = 0; c < classes_.size(); ++c) {
       Key after;
       size_t work = 0;
-      after.length = key.length + (constraints_.most || key.length < constraints_.least ? 1 : 0);
       const uint32_t member = classes_[c].ranges()[0].first;
       for (size_t i = 0; i < nfas_.size(); ++i) {
-        after.states.push_back(nfas_[i].After(key.states[i], member));
-        work += 10 + key.states[i].size() + after.states[i].size();
+        after.push_back(nfas_[i].After(key[i], member));
+        work += 10 + key[i].size() + after[i].size();
       }
       if (!budget.Spend(0, work)) return false;
       bool is_dead = false;
-      for (size_t i = 0; i < nfas_.size(); ++i)
-        is_dead = is_dead || nfas_[i].IsDead(after.states[i]);
+      for (size_t i = 0; i < nfas_.size(); ++i) is_dead = is_dead || nfas_[i].IsDead(after[i]);
       if (!is_dead) next[c] = Intern(std::move(after));
       if (states_.size() > budget.states) return false;
     }
@@ -350,27 +341,6 @@ class TextAutomaton {
     return true;
   }
 
-  // By state: whether a text can still end well.
-  std::vector<bool> Alive() const {
-    std::vector<std::vector<size_t>> before(states_.size());
-    std::vector<size_t> work;
-    std::vector<bool> alive(states_.size());
-    for (size_t i = 0; i < states_.size(); ++i) {
-      for (const std::optional<size_t>& next : states_[i].next)
-        if (next) before[*next].push_back(i);
-      if (states_[i].accepts) work.push_back(i);
-    }
-    while (!work.empty()) {
-      const size_t state = work.back();
-      work.pop_back();
-      if (alive[state]) continue;
-      alive[state] = true;
-      work.insert(work.end(), before[state].begin(), before[state].end());
-    }
-    return alive;
-  }
-
-  const TextConstraints& constraints_;
   const std::vector<CodePointNfa> nfas_;
   std::vector<CodePointSet> classes_;
   std::map<Key, size_t> known_;
@@ -403,7 +373,9 @@ bool HasLength(const Regex& regex, const TextConstraints& constraints) {
 Expr Repetition(GrammarBuilder& builder, CharacterSpeller& speller, const CodePointSet& set,
                 size_t least, std::optional<size_t> most) {
   if (most && *most < least) return builder.Nothing();
-  return builder.Repeat(speller.One(set), least, most);
+  if (std::max(least, most.value_or(0)) <= kMostWrittenOut)
+    return builder.Repeat(speller.One(set), least, most);
+  return builder.Counted(speller.RuleOfOne(set), least, most);
 }
 
 }  // namespace
@@ -438,9 +410,12 @@ absl::StatusOr<bool> Satisfies(const TextConstraints& constraints, absl::string_
 
 absl::StatusOr<bool> IsSatisfiable(const TextConstraints& constraints, TextBudget& budget) {
   INLAY_ASSIGN_OR_RETURN(std::vector<CodePointNfa> nfas, MakeNfas(constraints.regexes, budget));
-  TextAutomaton automaton(constraints, std::move(nfas));
+  TextAutomaton automaton(std::move(nfas));
   INLAY_RETURN_IF_ERROR(automaton.Build(budget));
-  return automaton.HasText();
+  const auto no_rule = [](const CodePointSet&) { return 0; };
+  INLAY_ASSIGN_OR_RETURN(const ChainRule chain,
+                         automaton.Chain(constraints.least, constraints.most, no_rule, budget));
+  return chain.HasText();
 }
 
 absl::StatusOr<Expr> AddText(GrammarBuilder& builder, CharacterSpeller& speller,
@@ -460,9 +435,12 @@ absl::StatusOr<Expr> AddText(GrammarBuilder& builder, CharacterSpeller& speller,
     }
   }
   INLAY_ASSIGN_OR_RETURN(std::vector<CodePointNfa> nfas, MakeNfas(constraints.regexes, budget));
-  TextAutomaton automaton(constraints, std::move(nfas));
+  TextAutomaton automaton(std::move(nfas));
   INLAY_RETURN_IF_ERROR(automaton.Build(budget));
-  return automaton.Add(builder, speller);
+  const auto rule_of = [&](const CodePointSet& set) { return speller.RuleOfOne(set); };
+  INLAY_ASSIGN_OR_RETURN(ChainRule chain,
+                         automaton.Chain(constraints.least, constraints.most, rule_of, budget));
+  return builder.Chain(std::move(chain));
 }
 
 }  // namespace inlay

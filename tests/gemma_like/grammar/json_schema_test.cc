@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 #include <memory>
 #include <string>
 #include <utility>
@@ -11,39 +11,13 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "base/utf8.h"
-#include "tests/gemma_like/grammar/grammar_text.h"
+#include "tests/gemma_like/grammar/schema_rows.h"
 
 namespace inlay {
 namespace {
 
 using ::testing::HasSubstr;
-
-// JSON may be written with single quotes here.
-std::string Quoted(absl::string_view text) { return absl::StrReplaceAll(text, {{"'", "\""}}); }
-
-std::string SchemaError(const std::string& schema) {
-  const auto compiled = CompileJsonSchema(Quoted(schema));
-  return compiled.ok() ? "" : std::string(compiled.status().message());
-}
-
-struct Row {
-  const char* schema;
-  std::vector<const char*> accepted, refused;
-};
-
-void ExpectRows(const std::vector<Row>& rows, const JsonSchemaOptions& options = {}) {
-  for (const Row& row : rows) {
-    const auto grammar = CompileJsonSchema(Quoted(row.schema), options);
-    ASSERT_TRUE(grammar.ok()) << row.schema << " " << grammar.status();
-    const auto compiled = Must(CompiledGrammar::Create(*grammar));
-    for (const char* text : row.accepted)
-      EXPECT_EQ(Read(compiled, Quoted(text)), Reads::kWhole) << row.schema << " and " << text;
-    for (const char* text : row.refused)
-      EXPECT_NE(Read(compiled, Quoted(text)), Reads::kWhole) << row.schema << " and " << text;
-  }
-}
 
 TEST(JsonSchema, Types) {
   ExpectRows({
@@ -102,6 +76,10 @@ TEST(JsonSchema, Objects) {
        {"{}", "{'b':null,'a':null}"},
        {"{'c':null}", "{'a':1}"}},
       {"{'type':'object','propertyNames':{'type':'string'}}", {"{'z':1}"}, {}},
+      {"{'type':'object','propertyNames':{'$ref':'#/$defs/a'},'$defs':{'a':{'$ref':'#/$defs/b'},"
+       "'b':{'enum':['r','g'],'type':'string','title':'Colour'}}}",
+       {"{}", "{'g':1,'r':2}"},
+       {"{'b':1}"}},
       {"{'type':'object','properties':{'a':{'type':'null'}},'unevaluatedProperties':false}",
        {"{'a':null}"},
        {"{'b':1}"}},
@@ -238,7 +216,9 @@ TEST(JsonSchema, NumbersAndStrings) {
       {"{'type':'integer','multipleOf':7}", {"0", "-14", "700"}, {"8", "7.0"}},
       {"{'type':'number','multipleOf':0.25,'minimum':1}", {"1.25", "2", "1.5"}, {"0.75", "1.3"}},
       {"{'multipleOf':4,'allOf':[{'multipleOf':6}],'type':'integer'}", {"12", "-24"}, {"4", "6"}},
-      {"{'type':'integer','format':'int32'}", {"2147483647"}, {"2147483648"}},
+      // -0 is a spelling that nobody writes.
+      {"{'type':'integer','minimum':0}", {"0"}, {"-0", "-1"}},
+      {"{'type':'integer','multipleOf':7,'maximum':0}", {"0", "-7"}, {"-0", "7"}},
       {"{'minimum':5}", {"'x'", "5"}, {"4"}},
       {"{'type':'string','minLength':1,'maxLength':3}",
        {"'a'", "'a😀\\n'", "'\\ud83d\\ude00'"},
@@ -290,7 +270,18 @@ TEST(JsonSchema, Formats) {
        {"'example.com'", "'http:// a'", "'//a/b'"}},
       {"{'type':'string','format':'byte'}", {"''", "'YQ=='"}, {"'YQ='"}},
       {"{'type':'string','format':'base64'}", {"''", "'YQ=='"}, {"'YQ='"}},
+      {"{'type':'string','format':'base64url'}", {"''", "'_-=='"}, {"'+/=='", "'YQ='"}},
+      {"{'type':'string','format':'uuid4'}",
+       {"'01234567-89ab-4def-8123-456789ABCDEF'"},
+       {"'01234567-89ab-1def-8123-456789abcdef'", "'01234567-89ab-4def-0123-456789abcdef'"}},
+      {"{'type':'string','format':'uuid7'}", {"'01234567-89ab-7def-8123-456789abcdef'"}, {}},
       {"{'type':'string','format':'path'}", {"'/a b'"}, {}},
+      {"{'type':'string','format':'file-path'}", {"'/a b'"}, {}},
+      {"{'type':'string','format':'directory-path'}", {"'/a b'"}, {}},
+      // The pattern says what a format means that only its library knows.
+      {"{'type':'string','format':'e164','pattern':'^\\\\+[0-9]{7,15}$'}",
+       {"'+1234567'"},
+       {"'1234567'"}},
       {"{'type':'string','format':'json-pointer'}", {"''", "'/a/~0'"}, {"'a'", "'/~2'"}},
       {"{'type':'string','format':'relative-json-pointer'}",
        {"'0'", "'1/a'", "'2#'"},
@@ -323,6 +314,12 @@ TEST(JsonSchema, Combinations) {
        "additionalProperties':false}]}",
        {"{'t':'a','x':1}", "{'y':1,'t':'b'}"},
        {"{'t':'a','y':1}", "{'t':'c'}"}},
+      // Pydantic's unions: the property that tells the branches apart has a default in each.
+      {"{'discriminator':{'propertyName':'t'},'oneOf':[{'$ref':'#/$defs/a'},{'$ref':'#/$defs/b'}],"
+       "'$defs':{'a':{'type':'object','properties':{'t':{'const':'a','default':'a'},'x':{}}},"
+       "'b':{'type':'object','properties':{'t':{'const':'b','default':'b'},'y':{}}}}}",
+       {"{'t':'a','x':1}", "{'y':1,'t':'b'}", "{'t':'b'}"},
+       {"{}", "{'x':1}", "{'t':'c'}"}},
       {"{'oneOf':[{'type':'number','maximum':0},{'type':'number','exclusiveMinimum':0}]}",
        {"0", "1"},
        {}},
@@ -380,6 +377,9 @@ TEST(JsonSchema, ErrorsNameTheKeywordAndItsPlace) {
       {"{'items':{'contains':{}}}", "'contains' at #/items is not supported"},
       {"{'patternProperties':{'a':{}}}", "'patternProperties' at # is not supported"},
       {"{'propertyNames':{'pattern':'a'}}", "'propertyNames' at # is not supported: only"},
+      {"{'propertyNames':{'$ref':'#/propertyNames'}}", "'propertyNames' at # is not supported"},
+      {"{'oneOf':[{'properties':{'t':{'const':1}}},{'properties':{'t':{'const':2}}}]}",
+       "at #/oneOf is not supported: its schemas 0 and 1"},
       {"{'dependentRequired':{}}", "'dependentRequired' at # is not supported"},
       {"{'$dynamicRef':'#x'}", "'$dynamicRef' at # is not supported"},
       {"{'minlength':1}", "'minlength' at # is not supported"},
@@ -417,9 +417,28 @@ TEST(JsonSchema, ErrorsNameTheKeywordAndItsPlace) {
       {"{'anyOf':[1]}", "at #/anyOf/0 is used as a schema and is none"},
       {"1", "at # is used as a schema and is none"},
       {"{", "the JSON schema is not JSON in UTF-8 at byte"},
-      {"false", "no text"},
-      {"{'type':'integer','minimum':2,'maximum':1}", "no text"},
-      {"{'enum':[]}", "no text"},
+      {"false", "no value is valid by the JSON schema at #: it is false"},
+      {"{'type':'integer','minimum':2,'maximum':1}",
+       "no value is valid by the JSON schema at #: its minimum is above its maximum"},
+      {"{'type':'integer','exclusiveMinimum':2,'exclusiveMaximum':3}", "at #: no number of its"},
+      {"{'type':'integer','multipleOf':1000,'minimum':1000000000000000}",
+       "at #: no multiple of its multipleOf with at most 15 digits"},
+      {"{'type':'string','pattern':'^a$','minLength':2}", "at #: no text matches its pattern"},
+      {"{'enum':[]}", "at #: none of the values that 'enum' or 'const' lists"},
+      {"{'type':'object','properties':{'a':{'type':'array','minItems':1,'items':{'type':'object',"
+       "'required':['b'],'properties':{'c':{'type':'string'},'b':{'type':'string','minLength':5,"
+       "'maxLength':3}}}}},'required':['a']}",
+       "the JSON schema at #/properties/a/items/properties/b: its minLength is above its "
+       "maxLength"},
+      {"{'type':'array','minItems':3000,'items':{'type':'array','minItems':2,'maxItems':1}}",
+       "at #/items: its minItems is above its maxItems"},
+      {"{'type':'object','properties':{'name':{}},'required':['nmae'],"
+       "'additionalProperties':false}",
+       "at #: 'required' names 'nmae', which 'properties' or 'additionalProperties' forbids"},
+      {"{'type':'object','propertyNames':{'enum':['a']},'required':['b']}", "'propertyNames'"},
+      {"{'type':'object','minProperties':2,'maxProperties':1}", "its minProperties is above its"},
+      {"{'type':'object','required':['a','b'],'maxProperties':1}", "more properties than max"},
+      {"{'allOf':[{'type':'string'},{'type':'null'}]}", "its types exclude each other"},
       {"{'type':'object','properties':{'a':{'$ref':'#'}},'required':['a']}", "no text"},
   };
   for (const auto& [schema, message] : table)
@@ -436,7 +455,7 @@ std::string Doubling(const char* keyword, int count, const char* last) {
 }
 
 TEST(JsonSchema, HostileSchemasAreRefusedOrCheap) {
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();  // of this program: others may run beside it
   EXPECT_EQ(SchemaError(Doubling("allOf", 100, "{'type':'integer'}")), "");
   EXPECT_EQ(SchemaError(Doubling("anyOf", 30, "{'type':'integer'}")), "");
   EXPECT_THAT(SchemaError(Doubling("oneOf", 30, "{'type':'integer'}")),
@@ -445,8 +464,11 @@ TEST(JsonSchema, HostileSchemasAreRefusedOrCheap) {
   for (int i = 0; i < 40; ++i)
     absl::StrAppend(&choices, i ? "," : "", "{'anyOf':[{'minimum':", i, "},{'maximum':", i, "}]}");
   EXPECT_THAT(SchemaError(choices + "]}"), HasSubstr("too many combinations"));
-  EXPECT_THAT(SchemaError("{'type':'array','minItems':1e12}"), HasSubstr("states"));
-  EXPECT_THAT(SchemaError("{'type':'string','maxLength':10000000}"), HasSubstr("states"));
+  EXPECT_EQ(SchemaError("{'type':'array','minItems':1e12}"), "");
+  EXPECT_EQ(SchemaError("{'type':'string','minLength':1e12,'maxLength':1e15}"), "");
+  EXPECT_THAT(
+      SchemaError("{'type':'string','pattern':'^(ab|cd)*$','minLength':1e12,'maxLength':1e12}"),
+      HasSubstr("at #: regular expressions"));
   EXPECT_THAT(SchemaError("{'type':'string','pattern':'((a{1000}){1000}){1000}'}"),
               HasSubstr("states"));
   EXPECT_THAT(SchemaError("{'type':'string','pattern':'(a|b)*a(a|b){30}$','maxLength':1000}"),
@@ -460,12 +482,11 @@ TEST(JsonSchema, HostileSchemasAreRefusedOrCheap) {
                     "$','maxLength':999}");
   }
   EXPECT_THAT(SchemaError(multiples + "}}"), HasSubstr("states"));
-  EXPECT_THAT(SchemaError(patterns + "}}"), HasSubstr("more than 50000 states"));
+  EXPECT_EQ(SchemaError(patterns + "}}"), "");
   std::string arrays = "{'type':'array','items':", nested;
   for (int i = 0; i < 100; ++i) nested += arrays;
   EXPECT_EQ(SchemaError(nested + "{}" + std::string(100, '}')), "");
-  const auto seconds = std::chrono::steady_clock::now() - start;
-  EXPECT_LT(seconds, std::chrono::seconds(60));  // seconds, where none of them exploded
+  EXPECT_LT(std::clock() - start, 120 * CLOCKS_PER_SEC);  // seconds, where none of them exploded
 }
 
 TEST(JsonSchema, CopiesAndEmptyBranchesAreCounted) {
@@ -500,9 +521,9 @@ TEST(JsonSchema, PatternsOfManyDistinctCharactersTakeNoTime) {
     for (uint32_t c = first; c < first + 9000 && c < 0xB000; ++c) AppendUtf8(c, &pattern);
     absl::StrAppend(&schema, first == 0x4E00 ? "" : ",", "{'pattern':'", pattern, "'}");
   }
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();  // of this program: others may run beside it
   EXPECT_THAT(SchemaError(schema + "]}"), HasSubstr("more than 50000 states"));
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+  EXPECT_LT(std::clock() - start, 60 * CLOCKS_PER_SEC);
 }
 
 TEST(JsonSchema, LargeSchemasOfTheUsualKind) {

@@ -35,6 +35,13 @@ bool BeginsCodePoint(absl::string_view bytes, const CodePointRange& range) {
   return first <= last && (first < 0xD800 || last > 0xDFFF);
 }
 
+// Whether no text of it is empty, as far as is seen at once.
+bool IsNeverEmpty(const RandomGrammar::Expr& expr) {
+  using Kind = RandomGrammar::Kind;
+  return expr.kind == Kind::kBytes || (expr.kind == Kind::kText && !expr.text.empty()) ||
+         expr.kind == Kind::kCodePoint || expr.kind == Kind::kControl || expr.kind == Kind::kObject;
+}
+
 class Maker {
  public:
   Maker(const UpTo& up_to, bool objects) : up_to_(up_to), objects_(objects) {}
@@ -173,7 +180,13 @@ absl::StatusOr<std::shared_ptr<const Grammar>> RandomGrammar::Build() const {
         made.push_back(builder.Choice(parts));
         break;
       case Kind::kRepeat:
-        made.push_back(builder.Repeat(parts[0], expr.least, most));
+        if (made.size() % 2 == 0 && IsNeverEmpty(exprs[expr.parts[0]])) {
+          const auto part = builder.Declare("counted");
+          builder.Define(part, parts[0]);
+          made.push_back(builder.Counted(part, expr.least, most));
+        } else {
+          made.push_back(builder.Repeat(parts[0], expr.least, most));
+        }
         break;
       case Kind::kCall:
         made.push_back(builder.Call(ids[expr.rule]));
