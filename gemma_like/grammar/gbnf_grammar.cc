@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "base/out_of_memory.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
@@ -298,6 +299,7 @@ class GbnfParser {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const Grammar>> ParseGbnf(absl::string_view text) {
+  absl::ConsumePrefix(&text, "\xEF\xBB\xBF");  // a byte order mark
   if (text.size() > kMostGbnfSize)
     return absl::InvalidArgumentError(absl::StrCat("the grammar has ", text.size(),
                                                    " bytes; at most ", kMostGbnfSize, " are read"));

@@ -16,7 +16,8 @@ namespace inlay {
 //   word ::= [a-z]+ | [^\x00-\x7F] | .
 //
 // Literals, classes of code points, any code point (.), names of rules, groups, alternatives, ? * +
-// {2} {2,} {2,5}. A rule ends with its line, except in a group and after "::=" and "|".
+// {2} {2,} {2,5}. A rule ends with its line, except in a group and after "::=" and "|". A byte
+// order mark before it all is skipped.
 //
 // InvalidArgument, with line and column (in bytes, from 1): what is not written so, a rule that is
 // defined twice or not at all, tokens (<...>), which are not supported. Then the errors of

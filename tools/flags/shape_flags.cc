@@ -1,19 +1,31 @@
 #include "tools/flags/shape_flags.h"
 
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
+#include "tools/flags/usage_error.h"
 #include "tools/read_input.h"
 
 namespace inlay {
 namespace {
 
 // A text, or the contents of the file that "@" names.
-absl::StatusOr<std::string> TextOrFile(const std::string& value) {
-  if (value.empty() || value[0] != '@') return value;
-  INLAY_ASSIGN_OR_RETURN(Input input, Input::Open(value.substr(1)));
-  return input.ReadAll();
+absl::StatusOr<std::string> TextOrFile(absl::string_view flag, const std::string& value) {
+  if (value[0] == '@') {
+    INLAY_ASSIGN_OR_RETURN(Input input, Input::Open(value.substr(1)));
+    return input.ReadAll();
+  }
+  std::error_code error;  // such as a schema that is too long for a name
+  if (std::filesystem::is_regular_file(value, error)) {
+    return UsageError(absl::StrCat(flag, " has the name of a file: write @", PrintableName(value),
+                                   " to read the file"));
+  }
+  return value;
 }
 
 }  // namespace
@@ -34,10 +46,10 @@ std::array<CLI::Option*, 3> AddShapeFlags(CLI::App& command, ShapeFlags& flags) 
 absl::StatusOr<std::optional<AnswerShape>> ShapeOf(const ShapeFlags& flags) {
   AnswerShape shape;
   if (!flags.schema.empty()) {
-    INLAY_ASSIGN_OR_RETURN(shape.source, TextOrFile(flags.schema));
+    INLAY_ASSIGN_OR_RETURN(shape.source, TextOrFile("--schema", flags.schema));
   } else if (!flags.grammar.empty()) {
     shape.kind = AnswerShape::Kind::kGbnf;
-    INLAY_ASSIGN_OR_RETURN(shape.source, TextOrFile(flags.grammar));
+    INLAY_ASSIGN_OR_RETURN(shape.source, TextOrFile("--grammar", flags.grammar));
   } else if (!flags.regex.empty()) {
     shape.kind = AnswerShape::Kind::kRegex;
     shape.source = flags.regex;

@@ -20,7 +20,8 @@ struct ShapeFlags {
 std::array<CLI::Option*, 3> AddShapeFlags(CLI::App& command, ShapeFlags& flags);
 
 // The shape that was given, if any; it is not compiled yet. Reads the file that --schema or
-// --grammar may name, so it comes before the sandbox.
+// --grammar may name, so it comes before the sandbox. A usage error for the name of a file without
+// its '@'.
 absl::StatusOr<std::optional<AnswerShape>> ShapeOf(const ShapeFlags& flags);
 
 }  // namespace inlay

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 #include <memory>
 #include <string>
 #include <vector>
@@ -98,6 +98,12 @@ TEST(Gbnf, Repetitions) {
   ExpectTexts("root ::= \"x\"?*", {"", "xxx"}, {"y"});
 }
 
+TEST(Gbnf, AByteOrderMarkIsSkipped) {
+  ExpectTexts("\xEF\xBB\xBFroot ::= \"a\"", {"a"},
+              {"\xEF\xBB\xBF"
+               "a"});
+}
+
 std::string GbnfError(const std::string& grammar) {
   const auto parsed = ParseGbnf(grammar);
   return parsed.ok() ? "" : std::string(parsed.status().message());
@@ -107,6 +113,7 @@ TEST(Gbnf, ErrorsNameThePlace) {
   const std::pair<const char*, const char*> table[] = {
       {"", "has no rule 'root'"},
       {"other ::= \"a\"", "has no rule 'root'"},
+      {"\xEF\xBB\xBFroot = \"a\"", "in line 1, column 6"},
       {"root = \"a\"", "no '::=' after the name of a rule in line 1, column 6"},
       {"root ::= \"a", "a text without its closing quote in line 1, column 10"},
       {"root ::= \"a\nb\"", "a text without its closing quote in line 1, column 10"},
@@ -140,7 +147,7 @@ TEST(Gbnf, ErrorsNameThePlace) {
 }
 
 TEST(Gbnf, HostileGrammarsAreRefusedQuickly) {
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();  // of this program: others may run beside it
   std::string nested(100000, '(');
   EXPECT_THAT(GbnfError("root ::= " + nested), HasSubstr("groups inside each other beyond 60"));
   EXPECT_THAT(GbnfError("root ::= \"a\"" + std::string(1000, '*')),
@@ -157,7 +164,7 @@ TEST(Gbnf, HostileGrammarsAreRefusedQuickly) {
     absl::StrAppend(&beginnings, "r", i, " ::= r", i + 1, " \"x\" | \"a\" \"A\"\n");
   EXPECT_THAT(GbnfError(beginnings + "r900 ::= \"a\"\n"),
               HasSubstr("begins with more than 100 rules"));
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+  EXPECT_LT(std::clock() - start, 60 * CLOCKS_PER_SEC);
 }
 
 }  // namespace
