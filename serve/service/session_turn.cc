@@ -174,10 +174,10 @@ void RunningTurn::OnEnd(const AnswerEnd& end) {
   const std::lock_guard lock(mutex_);
   if (state_ != State::kAnswering) return;
   if (parts_.on_answer) parts_.on_answer(end);
+  if (!end.status.ok()) return FailLocked(end.status);
   const absl::Status status = OrOutOfMemory("this turn", [&] {
     Complete(end);
     state_ = State::kSaving;
-  if (!end.status.ok()) return FailLocked(end.status);
     // The store may take its time, which the scheduler has not.
     parts_.savers->Add([self = shared_from_this()] { self->SaveAndReply(); });
     return absl::OkStatus();
