@@ -501,7 +501,7 @@ TEST_F(BardSchedulerTest, RefusesWhatCannotBeAnswered) {
   EXPECT_EQ(refused(request).code(), absl::StatusCode::kOutOfRange);
   EXPECT_THAT(refused(request).message(), HasSubstr("256 tokens"));
   request.prompt = {1, 100'000};
-  EXPECT_THAT(refused(request).message(), HasSubstr("token 100000"));
+  EXPECT_THAT(refused(request).message(), HasSubstr("token id 100000 at index"));
   request.prompt = {-1};
   EXPECT_THAT(refused(request).message(), HasSubstr("token -1"));
   request.prompt = {};

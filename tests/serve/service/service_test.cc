@@ -62,7 +62,7 @@ TEST(ServiceTest, WithoutChatsCompletionsAreAnswered) {
   const auto outside = ask("POST", "/detokenize", {{"tokens", {5, 1024}}});
   EXPECT_EQ(outside->status(), 400);
   EXPECT_THAT(outside->body(),
-              HasSubstr("token id 1024 at index 0 of tokens is outside 0 to 1023"));
+              HasSubstr("token id 1024 at index 1 of tokens is outside 0 to 1023"));
 }
 
 // A fingerprint promises the same bytes for the same request: what makes other tokens of it, or
