@@ -301,8 +301,11 @@ absl::StatusOr<bool> GenerationSteps::FindForced() {
 
 absl::StatusOr<int32_t> GenerationSteps::TakeForced() {
   const int32_t token = forced_.back();
-  INLAY_ASSIGN_OR_RETURN([[maybe_unused]] const bool accepted, guide_->Accept(token));
-  assert(accepted);
+  INLAY_ASSIGN_OR_RETURN(const bool accepted, guide_->Accept(token));
+  if (!accepted) {
+    return absl::InternalError(
+        absl::StrCat("token ", token, ", which the shape of the answer demands, is refused by it"));
+  }
   INLAY_ASSIGN_OR_RETURN(complete_, guide_->IsComplete());
   forced_.pop_back();
   ++forced_count_;

@@ -53,14 +53,12 @@ void GrammarGuide::Clear(int32_t token) {
 }
 
 absl::StatusOr<bool> GrammarGuide::Accept(int32_t token) {
-  if (may_space_ && std::binary_search(grammar_->spaces.begin(), grammar_->spaces.end(), token)) {
-    may_space_ = false;
-    return true;
-  }
   const bool was_waiting = waits_;
-  absl::StatusOr<bool> accepted = waits_ ? AcceptFree(token) : matcher_.Accept(token);
-  if (!accepted.ok()) return accepted;
-  if (*accepted) {
+  INLAY_ASSIGN_OR_RETURN(bool accepted, waits_ ? AcceptFree(token) : matcher_.Accept(token));
+  // White space that the shape itself begins with belongs to the shape.
+  accepted = accepted || (may_space_ && std::binary_search(grammar_->spaces.begin(),
+                                                           grammar_->spaces.end(), token));
+  if (accepted) {
     refused_.clear();
     if (!was_waiting) may_space_ = false;
   } else {
