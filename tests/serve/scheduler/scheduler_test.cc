@@ -503,7 +503,7 @@ TEST_F(BardSchedulerTest, RefusesWhatCannotBeAnswered) {
   request.prompt = {1, 100'000};
   EXPECT_THAT(refused(request).message(), HasSubstr("token id 100000 at index"));
   request.prompt = {-1};
-  EXPECT_THAT(refused(request).message(), HasSubstr("token -1"));
+  EXPECT_THAT(refused(request).message(), HasSubstr("token id -1 at index"));
   request.prompt = {};
   EXPECT_THAT(refused(request).message(), HasSubstr("empty"));
   request = Request("a", 1);
