@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <optional>
 #include <string>
@@ -160,7 +159,6 @@ class Model final : public Engine {
           absl::StrCat("a model of config ", info_.config_name,
                        " embeds texts: it computes no logits, from which to generate text"));
     } else {
-      std::lock_guard<std::mutex> lock(mutex_);
       return OrOutOfMemory("this batch", [&] {
         const absl::Status status = CheckBatch(steps, logits, outcomes, info_);
         if (!status.ok()) return status;
@@ -172,7 +170,6 @@ class Model final : public Engine {
   absl::Status Embed(absl::Span<const absl::Span<const int32_t>> texts, FloatRows embeddings,
                      const CancelCheck& cancel = nullptr) override {
     if constexpr (kEmbeds) {
-      std::lock_guard<std::mutex> lock(mutex_);
       return OrOutOfMemory("this batch", [&]() -> absl::Status {
         INLAY_RETURN_IF_ERROR(CheckTexts(texts, embeddings, info_));
         return OnAllRanks([&] { return EmbedTexts(texts, embeddings, cancel); });
@@ -515,7 +512,7 @@ class Model final : public Engine {
   WeightsHash weights_hash_;  // of the file
   EngineInfo info_;
   ModelWeights<Config> weights_;
-  std::mutex mutex_;  // guards the members below, which serve one call at a time
+  // A region of the team guards the members below, which serve one call at a time.
   std::shared_ptr<Team> team_;
   Arena arena_;
   Schedule schedule_;
