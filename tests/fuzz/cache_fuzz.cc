@@ -89,7 +89,8 @@ class Program {
         const size_t position = input_.UpTo(length + 1);
         const size_t floor = cache.RewindFloor();
         INLAY_FUZZ_CHECK(floor + cache.rewind_depth() <= branch.greatest || floor == 0);
-        const bool possible = position == length || (position < length && position >= floor);
+        const bool possible =
+            position == 0 || position == length || (position < length && position >= floor);
         INLAY_FUZZ_CHECK(cache.Rewind(position).ok() == possible);
         INLAY_FUZZ_CHECK(cache.length() == (possible ? position : length));
         return;
