@@ -35,8 +35,9 @@ export class Server {
   }
 
   async run(options = []) {
+    // An answer without an end takes a minute to fill this context, so that a busy machine has time to stop it.
     this.process = spawn(fromEnvironment('INLAY_TEST_PROGRAM'), [
-      'serve', '-m', fromEnvironment('INLAY_TEST_MODEL'), '--port', String(this.port), '--ctx-size', '16384',
+      'serve', '-m', fromEnvironment('INLAY_TEST_MODEL'), '--port', String(this.port), '--ctx-size', '131072',
       '--sessions', this.folder, ...options,
     ], { env: { ...process.env, INLAY_API_KEY: key }, stdio: ['ignore', 'ignore', 'pipe'] });
     let said = '';
