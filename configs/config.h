@@ -35,9 +35,8 @@ struct TextEmbedding {
 //   kVocabSize     the number of rows of its embedding; files may have more, or fewer if they list
 //                  no more tokens than that
 //   kModelDim, kNormEpsilon
-//   Layers         a LayerList of Layer<...>, built with Chain, Repeat, Periodic, Spelled and
-//   Masked
-//                  of configs/pattern.h
+//   Layers         a LayerList of Layer<...>, built with Chain, Repeat, Periodic, Spelled or
+//                  Masked of configs/pattern.h
 //   Metadata<Config>(v)  the metadata keys that its files must agree with, for Config, the struct
 //                  itself or one derived from it; see configs/metadata.h
 // and redefines those of the members below in which it differs.

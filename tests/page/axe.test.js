@@ -1,20 +1,10 @@
 // What axe-core finds in each state of the page, in both themes: nothing that is serious. https://github.com/dequelabs/axe-core
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import axe from 'axe-core';
-import { Server, closePage, kPatience, launchBrowser, openPage, say } from './harness.js';
+import { browser, closePage, kPatience, openPage, say, server, withServer } from './harness.js';
 
-let server;
-let browser;
-
-before(async () => {
-  server = await Server.start();
-  browser = await launchBrowser();
-});
-after(async () => {
-  await browser?.close();
-  await server?.remove();
-});
+withServer();
 
 async function check(page, state) {
   // Colours of something that fades are none of the theme's.

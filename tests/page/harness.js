@@ -5,6 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
+import { after, before } from 'node:test';
 import { chromium } from 'playwright-core';
 
 function fromEnvironment(name) {
@@ -155,6 +156,25 @@ export async function until(check, what) {
     await new Promise((resolve) => { setTimeout(resolve, 20); });
   }
 }
+
+/** Those of a file of tests, while its tests run; see withServer(). */
+export let server;
+export let browser;
+
+/** Starts a server and a browser before all tests of a file, and ends them after these. */
+export function withServer() {
+  before(async () => {
+    server = await Server.start();
+    browser = await launchBrowser();
+  });
+  after(async () => {
+    await browser?.close();
+    await server?.remove();
+  });
+}
+
+/** The name of the session that a page shows; empty in a new conversation. */
+export const nameOf = (page) => new URL(page.url()).hash.slice(1);
 
 /** Keeps a page waiting for the nth reply to such a GET: `asked` resolves when it is sent, `release` lets it through. */
 export async function hold(page, pattern, nth = 1) {

@@ -1,26 +1,16 @@
 // Nothing that was written or answered is lost: while servers, connections, tabs and conversations come and go.
 import assert from 'node:assert/strict';
-import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
+import { afterEach, beforeEach, describe, test } from 'node:test';
 import {
-  Server, answers, closePage, hold, kPatience, launchBrowser, openPage, openTab, say, until,
+  answers, browser, closePage, hold, kPatience, nameOf, openPage, openTab, say, server, until, withServer,
 } from './harness.js';
 
-let server;
-let browser;
 let page;
 
-before(async () => {
-  server = await Server.start();
-  browser = await launchBrowser();
-});
-after(async () => {
-  await browser?.close();
-  await server?.remove();
-});
+withServer();
 
 const button = (name) => page.getByRole('button', { name, exact: true });
 const lastSession = async () => (await server.sessions()).at(-1);
-const nameOf = (tab) => new URL(tab.url()).hash.slice(1);
 const shownSession = () => server.ask('GET', `/v1/sessions/${nameOf(page)}?tokens=1`);
 
 describe('nothing is lost', { timeout: 20 * kPatience }, () => {

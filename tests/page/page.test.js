@@ -1,25 +1,15 @@
 // Every control of the page, in a browser, with a server whose model answers by script.json.
 import assert from 'node:assert/strict';
-import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
+import { afterEach, beforeEach, describe, test } from 'node:test';
 import {
-  Server, answers, closePage, key, kPatience, launchBrowser, openPage, say, until,
+  Server, answers, browser, closePage, key, kPatience, nameOf, openPage, say, server, until, withServer,
 } from './harness.js';
 
-let server;
-let browser;
 let page;
 
-before(async () => {
-  server = await Server.start();
-  browser = await launchBrowser();
-});
-after(async () => {
-  await browser?.close();
-  await server?.remove();
-});
+withServer();
 
 const button = (name) => page.getByRole('button', { name, exact: true });
-const nameOf = (tab) => new URL(tab.url()).hash.slice(1);
 const shownSession = () => server.ask('GET', `/v1/sessions/${nameOf(page)}?tokens=1`);
 
 describe('the page', { timeout: 20 * kPatience }, () => {
