@@ -53,6 +53,15 @@ SamplingOptions ResolveSampling(const SamplingDefaults& defaults, const CallSamp
   return sampling;
 }
 
+// Several answers to one prompt have it in common.
+void AddTokens(const AnswerEnd& end, Access& access) {
+  const AnswerUsage& usage = end.usage;
+  const bool first = end.choice == 0;
+  access.AddTokens({.prompt = first ? usage.prompt_tokens : 0,
+                    .cached = first ? usage.cached_tokens : 0,
+                    .completion = usage.completion_tokens});
+}
+
 }  // namespace
 
 AnswerRoutes::AnswerRoutes(const LoadedModel& model, const absl::StatusOr<ChatRenderer>& renderer,
@@ -123,9 +132,13 @@ absl::StatusOr<AnswerRequest> AnswerRoutes::MakeRequest(const Call& call,
 
 AnswerReply::OnAnswer AnswerRoutes::LogAnswers(const std::vector<AnswerRequest>& requests,
                                                const Visit& visit) const {
-  if (options_.answer_log == nullptr) return nullptr;
-  return [this, requests, id = visit.request.id, client = visit.client.name](size_t prompt,
-                                                                             const AnswerEnd& end) {
+  if (options_.answer_log == nullptr) {
+    if (visit.access == nullptr) return nullptr;
+    return [access = visit.access](size_t, const AnswerEnd& end) { AddTokens(end, *access); };
+  }
+  return [this, requests, id = visit.request.id, client = visit.client.name, access = visit.access](
+             size_t prompt, const AnswerEnd& end) {
+    if (access != nullptr) AddTokens(end, *access);
     // What its client, the deadline or an error has cut was read up to there.
     const bool is_cut = !end.status.ok();
     if (is_cut && end.tokens.empty()) return;

@@ -56,8 +56,9 @@ class AnswerRoutes {
   // What a call asks for, with the model's defaults; the prompt is left empty. InvalidArgument for
   // a token outside of the vocabulary.
   absl::StatusOr<AnswerRequest> MakeRequest(const Call& call, const Visit& visit) const;
-  // What is told of the end of each answer to these requests, for the log; null where there is
-  // none. One that an error has ended is logged as far as it came, as cancelled.
+  // What is told of the end of each answer to these requests, for the logs; null where there is
+  // none. In the log of answers one that an error has ended is there as far as it came, as
+  // cancelled.
   AnswerReply::OnAnswer LogAnswers(const std::vector<AnswerRequest>& requests,
                                    const Visit& visit) const;
   // Control tokens that show in answers without and with tools.

@@ -1,4 +1,4 @@
-// A reply that is counted by its status.
+// A reply that is counted by its status, and logged.
 #ifndef INLAY_SERVE_SERVICE_COUNTED_REPLY_H_
 #define INLAY_SERVE_SERVICE_COUNTED_REPLY_H_
 
@@ -10,38 +10,64 @@
 
 #include "absl/strings/string_view.h"
 #include "serve/http/http_server.h"
+#include "serve/service/access_log.h"
 #include "serve/service/service_stats.h"
 
 namespace inlay::serve {
 
 // Passes all on. A stream counts when it starts, whatever it ends with. What the HTTP server itself
 // replies with in its place, as where there is no memory, counts there: see Service::OnRefusal.
+// What `access` is told, which may be null, is logged at the reply's end.
 class CountedReply final : public HttpReply {
  public:
-  CountedReply(std::shared_ptr<HttpReply> reply, std::shared_ptr<ReplyCounts> counts)
-      : reply_(std::move(reply)), counts_(std::move(counts)) {}
+  CountedReply(std::shared_ptr<HttpReply> reply, std::shared_ptr<ReplyCounts> counts,
+               std::shared_ptr<Access> access)
+      : reply_(std::move(reply)), counts_(std::move(counts)), access_(std::move(access)) {}
 
   void Send(int status, absl::string_view content_type, std::string body,
             HttpHeaders headers) override {
-    Count(status);
+    Count(status, /*is_stream=*/false);
+    if (access_ != nullptr) access_->AddBytes(body.size());
     reply_->Send(status, content_type, std::move(body), std::move(headers));
+    End();
   }
   void StartStream(int status, absl::string_view content_type, HttpHeaders headers) override {
-    Count(status);
+    Count(status, /*is_stream=*/true);
     reply_->StartStream(status, content_type, std::move(headers));
   }
-  void Write(std::string piece) override { reply_->Write(std::move(piece)); }
-  void Finish() override { reply_->Finish(); }
-  void FailWithoutMemory() noexcept override { reply_->FailWithoutMemory(); }
-  void OnGone(std::function<void()> gone) override { reply_->OnGone(std::move(gone)); }
+  void Write(std::string piece) override {
+    if (access_ != nullptr) access_->AddBytes(piece.size());
+    reply_->Write(std::move(piece));
+  }
+  void Finish() override {
+    reply_->Finish();
+    End();
+  }
+  void FailWithoutMemory() noexcept override {
+    reply_->FailWithoutMemory();
+    End();
+  }
+  void OnGone(std::function<void()> gone) override {
+    if (access_ == nullptr) return reply_->OnGone(std::move(gone));
+    reply_->OnGone([access = access_, gone = std::move(gone)] {
+      access->ClientGone();
+      gone();
+    });
+  }
 
  private:
-  void Count(int status) {
-    if (!counted_.exchange(true)) counts_->Add(status);
+  void Count(int status, bool is_stream) {
+    if (counted_.exchange(true)) return;
+    counts_->Add(status);
+    if (access_ != nullptr) access_->StartReply(status, is_stream);
+  }
+  void End() noexcept {
+    if (access_ != nullptr) access_->End();
   }
 
   const std::shared_ptr<HttpReply> reply_;
   const std::shared_ptr<ReplyCounts> counts_;
+  const std::shared_ptr<Access> access_;
   std::atomic<bool> counted_ = false;
 };
 

@@ -183,6 +183,10 @@ std::string MetricsText(const ServiceStats& stats) {
     page.Gauge("answer_log_waiting_bytes", "Memory of answers that wait to be logged.",
                stats.answer_log->waiting_bytes);
   }
+  if (stats.lost_access_lines.has_value()) {
+    page.Counter("access_log_failed_total", "Requests that could not be logged.",
+                 *stats.lost_access_lines);
+  }
   if (stats.sessions.has_value()) AddSessions(*stats.sessions, page);
   if (stats.embeddings != nullptr) AddEmbeddings(*stats.embeddings, page);
   if (stats.scheduler.has_value()) AddScheduler(*stats.scheduler, page);

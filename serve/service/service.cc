@@ -83,8 +83,10 @@ class ModelService final : public Service {
 
   std::optional<Refusal> Admit(const HttpRequest& request, bool has_body) const override;
   void OnRefusal(absl::string_view path, int status, absl::string_view message) noexcept override {
-    if (!IsProbe(path)) replies_->Add(status);
     failures_->TellRefusal(status, message);
+    if (IsProbe(path)) return;
+    replies_->Add(status);
+    LogRefusal(path, status);
   }
   void Handle(HttpRequest request, std::shared_ptr<HttpReply> reply) override;
   void Drain(absl::Duration most) override;
@@ -140,6 +142,7 @@ class ModelService final : public Service {
   void PingAll();
   // Notices that the model's file has changed before an answer fails for it.
   void CheckModel();
+  void LogRefusal(absl::string_view path, int status) const noexcept;
 
   const LoadedModel& model_;
   const Tokenizer& tokenizer_;
@@ -261,15 +264,29 @@ std::optional<Refusal> ModelService::Admit(const HttpRequest& request, bool has_
   return std::nullopt;
 }
 
+void ModelService::LogRefusal(absl::string_view path, int status) const noexcept {
+  if (options_.access_log == nullptr) return;
+  (void)OrOutOfMemory("this line", [&] {
+    options_.access_log->Append(
+        {.arrived = absl::Now(), .path = std::string(path), .status = status});
+    return absl::OkStatus();
+  });
+}
+
 void ModelService::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply) {
   if (IsForPage(request)) return ReplyPage(request, *reply);
-  if (!IsProbe(request.path)) reply = std::make_shared<CountedReply>(std::move(reply), replies_);
+  std::shared_ptr<Access> access;
+  if (!IsProbe(request.path)) {
+    access = Access::Begin(options_.access_log, request);
+    reply = std::make_shared<CountedReply>(std::move(reply), replies_, access);
+  }
   auto visit = std::make_shared<Visit>(Visit{.request = std::move(request),
                                              .reply = std::move(reply),
                                              .client = {},
                                              .protocol = Protocol::kInlay,
                                              .deadline = SteadyNow() + options_.deadline,
-                                             .failures = failures_});
+                                             .failures = failures_,
+                                             .access = access});
   const std::string& path = visit->request.path;
   visit->protocol = ProtocolOf(path);
   std::vector<absl::string_view> allowed;
@@ -279,6 +296,7 @@ void ModelService::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply)
     absl::StatusOr<ApiClient> client = ClientOf(visit->request);
     if (!client.ok()) return visit->Fail(client.status());
     visit->client = *std::move(client);
+    if (access != nullptr) access->SetClient(visit->client.name);
   }
   if (route == nullptr) {
     if (allowed.empty())
@@ -338,6 +356,7 @@ void ModelService::Metrics(const Visit& visit) {
   }
   if (const AnswerLog* const log = options_.answer_log.get(); log != nullptr)
     stats.answer_log = {.lost = log->lost(), .waiting_bytes = log->waiting_bytes()};
+  if (options_.access_log != nullptr) stats.lost_access_lines = options_.access_log->lost();
   stats.server = {.version = INLAY_VERSION,
                   .model = options_.model_name,
                   .fingerprint = fingerprints_.service,

@@ -13,6 +13,7 @@
 #include "serve/api/parse_options.h"
 #include "serve/prefixes/shared_prefixes.h"
 #include "serve/scheduler/scheduler_options.h"
+#include "serve/service/access_log.h"
 #include "serve/service/answer_log.h"
 
 namespace inlay::serve {
@@ -33,6 +34,8 @@ struct ServiceOptions {
   // chat templates are told, in UTC; and it counts no tokens as cached.
   std::optional<absl::Time> reproducible_at;
   std::shared_ptr<AnswerLog> answer_log;  // which each answer is appended to; null: none
+  // Which each request is noted in, but for those of the page, /health and /metrics; null: none.
+  std::shared_ptr<AccessLog> access_log = nullptr;
   // Where sessions are kept; null: in memory, as long as the service lives, in at most a quarter of
   // SchedulerOptions::memory and 1 GiB.
   std::shared_ptr<StateStore> sessions = nullptr;

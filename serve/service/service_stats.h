@@ -45,7 +45,8 @@ struct ServiceStats {
     uint64_t lost = 0;  // records
     size_t waiting_bytes = 0;
   };
-  std::optional<Log> answer_log = std::nullopt;  // where answers are logged
+  std::optional<Log> answer_log = std::nullopt;              // where answers are logged
+  std::optional<uint64_t> lost_access_lines = std::nullopt;  // where requests are
   struct Server {
     std::string version = {};      // of the program
     std::string model = {};        // its name

@@ -95,6 +95,7 @@ absl::Status TryEmbeddings(const LoadedModel& model, absl::string_view name,
   if (absl::IsCancelled(vectors.status())) INLAY_RETURN_IF_ERROR(why_ended());
   INLAY_RETURN_IF_ERROR(vectors.status());
   counts.tokens += tokens;
+  if (visit.access != nullptr) visit.access->AddTokens({.prompt = tokens});
   visit.SendText(EmbeddingsBody(request, name, *vectors, tokens));
   return absl::OkStatus();
 }

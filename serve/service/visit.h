@@ -13,6 +13,7 @@
 #include "serve/api/call.h"
 #include "serve/api/reply.h"
 #include "serve/http/http_server.h"
+#include "serve/service/access_log.h"
 #include "serve/service/api_keys.h"
 #include "serve/service/failures.h"
 
@@ -35,6 +36,7 @@ struct Visit {
   Protocol protocol;
   absl::Time deadline = absl::InfiniteFuture();  // of the answer; see SteadyNow()
   std::shared_ptr<Failures> failures = nullptr;  // which errors are told to; null: nobody
+  std::shared_ptr<Access> access = nullptr;      // null: requests are not logged
 
   void Send(Json body) const { SendText(DumpJson(std::move(body))); }
   void SendText(std::string body) const { reply->Send(200, "application/json", std::move(body)); }

@@ -31,6 +31,7 @@
 #include "gemma_like/generation/speculate.h"
 #include "serve/http/descriptor_limit.h"
 #include "serve/http/http_server.h"
+#include "serve/service/access_log.h"
 #include "serve/service/answer_log.h"
 #include "serve/service/api_keys.h"
 #include "serve/service/service.h"
@@ -50,6 +51,7 @@
 namespace inlay {
 namespace {
 
+using serve::AccessLog;
 using serve::AnswerLog;
 using serve::ApiKeys;
 using serve::HttpOptions;
@@ -69,7 +71,7 @@ struct ServeFlags {
   DraftFlags draft;
   double timeout = 0;  // seconds; 0: none
   double drain = 30;   // seconds
-  std::string answer_log;
+  std::string answer_log, access_log;
   SessionStoreFlags sessions;
   SharedPrefixesFlags shared_prefixes;
   bool no_page = false;
@@ -240,24 +242,49 @@ void ReadKeysAgain(const ServeFlags& flags, ApiKeys& keys) {
   WriteNote(absl::StrCat("inlay: the API keys stay as they were: ", status.message(), why, "\n"));
 }
 
-void OpenLogAgain(const ServeFlags& flags, AnswerLog& log) {
-  if (flags.model.sandbox) {
-    return WriteNote(
-        "inlay: the answer log stays the file that it was: --sandbox lets none be opened to be "
-        "written; copy and truncate it instead\n");
-  }
-  const absl::Status status = log.Reopen();
-  if (status.ok()) return WriteNote("inlay: opened the answer log again\n");
-  WriteNote(
-      absl::StrCat("inlay: the answer log stays the file that it was: ", status.message(), "\n"));
+template <class Log>
+void OpenAgain(const ServeFlags& flags, absl::string_view name, Log& log) {
+  const absl::Status status = flags.model.sandbox
+                                  ? absl::PermissionDeniedError(
+                                        "--sandbox lets none be opened to be written; copy and "
+                                        "truncate it instead")
+                                  : log.Reopen();
+  if (status.ok()) return WriteNote(absl::StrCat("inlay: opened the ", name, " log again\n"));
+  WriteNote(absl::StrCat("inlay: the ", name, " log stays the file that it was: ", status.message(),
+                         "\n"));
 }
 
-// Until a signal ends the server; SIGHUP reads the keys of a file and opens the log (null: there is
-// none) again.
-void WaitForTheEnd(const Signals& signals, const ServeFlags& flags, ApiKeys& keys, AnswerLog* log) {
+// Null: there is none.
+struct Logs {
+  std::shared_ptr<AnswerLog> answers;
+  std::shared_ptr<AccessLog> accesses;
+};
+
+absl::StatusOr<Logs> OpenLogs(const ServeFlags& flags) {
+  const serve::LineLogOptions options{.note = [](absl::string_view sentence) {
+    WriteNote(absl::StrCat("inlay: ", sentence, "\n"));
+  }};
+  Logs logs;
+  if (!flags.answer_log.empty() && flags.answer_log == flags.access_log) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--answer-log and --access-log cannot both write ", flags.answer_log));
+  }
+  if (!flags.answer_log.empty()) {
+    INLAY_ASSIGN_OR_RETURN(logs.answers, AnswerLog::Open(flags.answer_log, options));
+  }
+  if (!flags.access_log.empty()) {
+    INLAY_ASSIGN_OR_RETURN(logs.accesses, AccessLog::Open(flags.access_log, options));
+  }
+  return logs;
+}
+
+// Until a signal ends the server; SIGHUP reads the keys of a file and opens the logs again.
+void WaitForTheEnd(const Signals& signals, const ServeFlags& flags, ApiKeys& keys,
+                   const Logs& logs) {
   while (!signals.WaitForEnd()) {
     if (!flags.key_file.empty()) ReadKeysAgain(flags, keys);
-    if (log != nullptr) OpenLogAgain(flags, *log);
+    if (logs.answers != nullptr) OpenAgain(flags, "answer", *logs.answers);
+    if (logs.accesses != nullptr) OpenAgain(flags, "access", *logs.accesses);
   }
 }
 
@@ -286,17 +313,12 @@ absl::Status Run(ServeFlags flags) {
                          ChatTemplateChoice::Read(flags.service.chat_template));
   const ServiceManager manager;
   // Before the model: --sandbox lets no file be written after that.
-  std::shared_ptr<AnswerLog> log;
-  if (!flags.answer_log.empty()) {
-    const auto note = [](absl::string_view sentence) {
-      WriteNote(absl::StrCat("inlay: ", sentence, "\n"));
-    };
-    INLAY_ASSIGN_OR_RETURN(log, AnswerLog::Open(flags.answer_log, {.note = note}));
-  }
+  INLAY_ASSIGN_OR_RETURN(const Logs logs, OpenLogs(flags));
   INLAY_ASSIGN_OR_RETURN(std::shared_ptr<StateStore> sessions, OpenSessionStore(flags.sessions));
   INLAY_ASSIGN_OR_RETURN(std::optional<serve::SharedPrefixesOptions> shared_prefixes,
                          MakeSharedPrefixesOptions(flags.shared_prefixes));
-  const Signals signals(/*reloads=*/!flags.key_file.empty() || log != nullptr);
+  const Signals signals(/*reloads=*/!flags.key_file.empty() || logs.answers != nullptr ||
+                        logs.accesses != nullptr);
   std::optional<EndsBySignal> starting(std::in_place, signals);
   INLAY_ASSIGN_OR_RETURN(const LoadedModels models, LoadModels(flags.draft, flags.model));
   const LoadedModel& model = models.model;
@@ -309,7 +331,8 @@ absl::Status Run(ServeFlags flags) {
   ServiceOptions options = OptionsOf(flags, model);
   if (models.draft_model.has_value())
     options.scheduler.draft_model = models.draft_model->engine.get();
-  options.answer_log = log;
+  options.answer_log = logs.answers;
+  options.access_log = logs.accesses;
   options.note = [](absl::string_view sentence) {
     WriteNote(absl::StrCat("inlay: ", sentence, "\n"));
   };
@@ -349,7 +372,7 @@ absl::Status Run(ServeFlags flags) {
                          options.page ? absl::StrCat("chat at ", address, "; ") : std::string(),
                          "Ctrl-C ends it\n"));
   manager.Tell("READY=1");
-  WaitForTheEnd(signals, flags, keys, log.get());
+  WaitForTheEnd(signals, flags, keys, logs);
   manager.Tell("STOPPING=1");
   WriteNote("inlay: ending; once more ends it at once\n");
   signals.RestoreEnds();
@@ -410,6 +433,11 @@ void AddServe(CLI::App& app, Action& action) {
           "--answer-log", flags->answer_log,
           "append each answer to this file, prompts included, for inlay replay; SIGHUP opens "
           "it again")
+      ->type_name("FILE");
+  command
+      .add_option("--access-log", flags->access_log,
+                  "append a line of JSON for each request to this file, without texts; SIGHUP "
+                  "opens it again")
       ->type_name("FILE");
   command.add_flag("--no-page", flags->no_page, "have no web page at /");
   command.add_flag("--share-prefixes", flags->share_prefixes,

@@ -1,0 +1,96 @@
+// The file that each request is noted in: who asked for what, when, and what it took; no texts.
+#ifndef INLAY_SERVE_SERVICE_ACCESS_LOG_H_
+#define INLAY_SERVE_SERVICE_ACCESS_LOG_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "serve/http/http_server.h"
+#include "serve/service/line_log.h"
+
+namespace inlay::serve {
+
+// What the log tells of a request.
+struct AccessRecord {
+  absl::Time arrived;
+  std::string id =
+      {};  // the reply's x-request-id; "" where the server refused what it had not read
+  std::string client = {};  // the name of its key; "" where no key was found
+  std::string method = {};  // "" as the id
+  std::string path = {};
+  int status = 0;                                 // of HTTP; 0: no reply began
+  absl::Duration seconds = absl::ZeroDuration();  // to the reply's end, which may not be sent yet
+  std::optional<absl::Duration> first = std::nullopt;  // to a stream's beginning
+  uint64_t bytes = 0;                                  // of the reply's body
+  bool client_gone = false;                            // before the reply's end
+  struct Tokens {
+    uint64_t prompt = 0;
+    uint64_t cached = 0;  // of the prompt
+    uint64_t completion = 0;
+  };
+  std::optional<Tokens> tokens = std::nullopt;  // where something was answered
+};
+
+// A record as one line of JSON, which ends with a newline.
+std::string AccessLine(const AccessRecord& record);
+
+// Appends records to a file without waiting for it: see LineLog. Safe to use from several threads.
+class AccessLog {
+ public:
+  // As LineLog::Open.
+  static absl::StatusOr<std::unique_ptr<AccessLog>> Open(const std::string& path,
+                                                         LineLogOptions options = {});
+
+  void Append(AccessRecord record) noexcept;
+
+  // As LineLog's.
+  absl::Status Reopen() { return lines_->Reopen(); }
+  uint64_t lost() const { return lines_->lost(); }
+
+ private:
+  explicit AccessLog(std::unique_ptr<LineLog> lines) : lines_(std::move(lines)) {}
+
+  const std::unique_ptr<LineLog> lines_;
+};
+
+// A request on its way into the log: what is known of it by now. Safe to use from several threads;
+// what comes after the reply's end is not logged.
+class Access {
+ public:
+  // From now on; null where there is no log.
+  static std::shared_ptr<Access> Begin(std::shared_ptr<AccessLog> log, const HttpRequest& request);
+  Access(std::shared_ptr<AccessLog> log, const HttpRequest& request);
+  // Logs a request to which nobody replied to the end.
+  ~Access() { End(); }
+  Access(const Access&) = delete;
+  Access& operator=(const Access&) = delete;
+
+  void SetClient(const std::string& name);
+  // Adds to the tokens so far.
+  void AddTokens(const AccessRecord::Tokens& tokens);
+  void StartReply(int status, bool is_stream);
+  void AddBytes(size_t bytes);
+  void ClientGone();
+  // Of the reply: logs the request, once.
+  void End() noexcept;
+
+ private:
+  const std::shared_ptr<AccessLog> log_;
+  const absl::Time begin_;  // a value of SteadyNow()
+  std::mutex mutex_;        // guards the next two members
+  AccessRecord record_;
+  bool ended_ = false;
+};
+
+}  // namespace inlay::serve
+
+#endif  // INLAY_SERVE_SERVICE_ACCESS_LOG_H_

@@ -1,0 +1,147 @@
+#include "serve/service/access_log.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "gemma_like/chat/chat_renderer.h"
+#include "nlohmann/json.hpp"
+#include "serve/service/api_keys.h"
+#include "serve/service/service.h"
+#include "tests/gemma_like/model_fixture.h"
+#include "tests/must.h"
+#include "tests/serve/service/fake_reply.h"
+#include "tests/temp_folder.h"
+
+namespace inlay::serve {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(AccessLineTest, TellsWhatIsKnown) {
+  const AccessRecord record{.arrived = absl::FromUnixMillis(1500),
+                            .id = "r1",
+                            .client = "ann",
+                            .method = "POST",
+                            .path = "/v1/\"x\"",
+                            .status = 200,
+                            .seconds = absl::Milliseconds(1250),
+                            .first = absl::Nanoseconds(1234567),
+                            .bytes = 10,
+                            .client_gone = true,
+                            .tokens = {{.prompt = 7, .cached = 4, .completion = 2}}};
+  EXPECT_EQ(AccessLine(record),
+            R"({"time":"1970-01-01T00:00:01.5+00:00","id":"r1","client":"ann","method":"POST",)"
+            R"("path":"/v1/\"x\"","status":200,"seconds":1.25,"first_seconds":0.001235,"bytes":10,)"
+            R"("prompt_tokens":7,"cached_tokens":4,"completion_tokens":2,"client_gone":true})"
+            "\n");
+  EXPECT_EQ(
+      AccessLine({.arrived = absl::UnixEpoch(), .path = "/", .status = 401}),
+      R"({"time":"1970-01-01T00:00:00+00:00","path":"/","status":401,"seconds":0.0,"bytes":0})"
+      "\n");
+}
+
+TEST(AccessLogTest, IsAppendedToNothingButALogOfRequests) {
+  const TempFolder folder;
+  const std::string path = folder.Path("file"), answers = folder.Path("answers");
+  std::ofstream(path) << AccessLine({.arrived = absl::UnixEpoch()}).substr(0, 4);
+  Must(AccessLog::Open(path));  // a line that a killed server has begun
+  std::ofstream(answers) << "{\"id\":\"1\"}\n";
+  EXPECT_THAT(AccessLog::Open(answers).status().message(),
+              HasSubstr(answers + " is no log of requests, and nothing is appended to it"));
+}
+
+// The requests that a service with this log had, in the order in which they ended.
+class AccessTest : public ::testing::Test {
+ protected:
+  AccessTest() {
+    ServiceOptions options;
+    options.access_log = Must(AccessLog::Open(path_));
+    service_ = Must(Service::Create(
+        model_, ChatRenderer::CreateFrom(*model_.tokenizer, "{{ messages[0].content }}"), keys_,
+        options));
+  }
+  std::vector<json> Lines() {
+    service_ = nullptr;  // and with it the log
+    std::vector<json> lines;
+    std::ifstream file(path_);
+    for (std::string line; std::getline(file, line);) lines.push_back(json::parse(line));
+    return lines;
+  }
+
+  const TempFolder folder_;
+  const std::string path_ = folder_.Path("access.jsonl");
+  const LoadedModel model_ = LoadBard();
+  const ApiKeys keys_;
+  std::unique_ptr<Service> service_;
+};
+
+TEST_F(AccessTest, NotesWhatARequestTookAndNoTexts) {
+  json body = {{"prompt", "secret ROMEO:"}, {"max_tokens", 5}, {"n", 2}, {"ignore_eos", true}};
+  Ask(*service_, "POST", "/v1/completions", body.dump())->Wait();
+  body["stream"] = true;
+  const auto stream = Ask(*service_, "POST", "/v1/completions", body.dump());
+  stream->Wait();
+  Ask(*service_, "POST", "/v1/completions", R"({"prompt": 3})")->Wait();
+  Ask(*service_, "GET", "/health", "")->Wait();
+  const size_t sent = stream->body().size();
+  const std::vector<json> lines = Lines();
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(lines[0]["method"], "POST");
+  EXPECT_EQ(lines[0]["path"], "/v1/completions");
+  EXPECT_EQ(lines[0]["status"], 200);
+  EXPECT_GT(lines[0]["prompt_tokens"], 0);
+  EXPECT_EQ(lines[0]["completion_tokens"], 10);
+  EXPECT_FALSE(lines[0].contains("first_seconds"));
+  EXPECT_EQ(lines[1]["prompt_tokens"], lines[0]["prompt_tokens"]);
+  EXPECT_EQ(lines[1]["completion_tokens"], 10);
+  EXPECT_EQ(lines[1]["bytes"], sent);
+  EXPECT_LE(lines[1]["first_seconds"], lines[1]["seconds"]);
+  EXPECT_EQ(lines[2]["status"], 400);
+  EXPECT_FALSE(lines[2].contains("prompt_tokens"));
+  for (const json& line : lines) EXPECT_THAT(line.dump(), Not(HasSubstr("secret")));
+}
+
+TEST_F(AccessTest, NotesAClientThatHasGone) {
+  const json body = {
+      {"prompt", "ROMEO:"}, {"stream", true}, {"ignore_eos", true}, {"max_tokens", 3000}};
+  const auto stream = Ask(*service_, "POST", "/v1/completions", body.dump());
+  stream->WaitFor("\"text\":\"");
+  stream->Leave();
+  stream->Wait();
+  const std::vector<json> lines = Lines();
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0]["client_gone"], true);
+  EXPECT_GT(lines[0]["completion_tokens"], 0);
+  EXPECT_LT(lines[0]["completion_tokens"], 3000);
+}
+
+TEST_F(AccessTest, NotesTurnsOfSessions) {
+  Ask(*service_, "POST", "/v1/sessions", R"({"name": "talk"})")->Wait();
+  const json turn = {{"parent", 0}, {"content", "ROMEO:"}, {"max_tokens", 4}, {"ignore_eos", true}};
+  Ask(*service_, "POST", "/v1/sessions/talk/turns", turn.dump())->Wait();
+  const std::vector<json> lines = Lines();
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[1]["path"], "/v1/sessions/talk/turns");
+  EXPECT_EQ(lines[1]["completion_tokens"], 4);
+}
+
+TEST_F(AccessTest, NotesWhatTheServerRefuses) {
+  service_->OnRefusal("/v1/messages", 413, "the body is too long");
+  service_->OnRefusal("/health", 403, "no");
+  const std::vector<json> lines = Lines();
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0]["path"], "/v1/messages");
+  EXPECT_EQ(lines[0]["status"], 413);
+}
+
+}  // namespace
+}  // namespace inlay::serve
