@@ -136,9 +136,9 @@ constexpr bool OwnersComeFirst() {
   return first;
 }
 
-// Whether different parts differ in what fingerprints know of them.
+// Whether A and B are the same part, or differ in what fingerprints know of them.
 template <class A, class B>
-constexpr bool AreTold() {
+constexpr bool HaveOwnFingerprints() {
   if constexpr (!std::is_same_v<A, B> &&
                 std::is_same_v<decltype(A::Numbers()), decltype(B::Numbers())>) {
     return std::string_view(A::kName) != B::kName || A::Numbers() != B::Numbers();
@@ -146,18 +146,18 @@ constexpr bool AreTold() {
   return true;
 }
 template <class C>
-constexpr bool PartsAreTold() {
-  bool told = true;
+constexpr bool AllPartsHaveOwnFingerprints() {
+  bool own = true;
   ForEachLayerType<C>([&]<class L>(int) {
     ForEachPart<L>([&]<class P>() {
       ForEachLayerType<C>([&]<class Other>(int) {
         ForEachPart<Other>([&]<class Q>() {
-          if constexpr (LayerPart<P> && LayerPart<Q>) told = told && AreTold<P, Q>();
+          if constexpr (LayerPart<P> && LayerPart<Q>) own = own && HaveOwnFingerprints<P, Q>();
         });
       });
     });
   });
-  return told;
+  return own;
 }
 
 // The size of the layers' inputs: 0 if no layer has one, -1 if they differ.
@@ -202,7 +202,7 @@ constexpr bool CheckConfig() {
                   "a layer can only read what an earlier layer stores");
     static_assert(config_internal::InputDim<C>() >= 0,
                   "all layers of a model have inputs of the same size, or none has one");
-    static_assert(config_internal::PartsAreTold<C>(),
+    static_assert(config_internal::AllPartsHaveOwnFingerprints<C>(),
                   "parts that differ must differ in kName or Numbers(), which fingerprints are of");
     return config_internal::CheckLayers<DistinctLayers<typename C::Layers>>::kValid;
   }

@@ -23,8 +23,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 namespace {
 
-// Weight rows of a tile.
-inline constexpr size_t kTileRows = 4;
+// Weight rows of a tile here; those of a packed matrix (kTileRows) are 16.
+inline constexpr size_t kDotRows = 4;
 
 // Tokens of a tile. 4 x 4 accumulators, 4 activations and a weight fit 32 registers; with the 16 of
 // AVX2 and below it is 4 x 2. The chain of operations for one element is the same for every tile
@@ -35,7 +35,7 @@ inline constexpr size_t kTileTokens = 2;
 inline constexpr size_t kTileTokens = 4;
 #endif
 
-// out[t * kTileRows + r] = sum over i < k of w_r[i] * x_t[i], with w_r = w[r] and x_t = x[t].
+// out[t * kDotRows + r] = sum over i < k of w_r[i] * x_t[i], with w_r = w[r] and x_t = x[t].
 // One vector accumulator per element runs over i in steps of a vector, the tail padded with
 // zeros, and its lanes are summed at the end: the order depends on k alone. The accumulators
 // are named because scalable vectors cannot be array elements.
@@ -124,15 +124,15 @@ HWY_NOINLINE void DotTile(const W* const* HWY_RESTRICT w, const float* const* HW
 // full repeats its last row or token, and the repeated results are dropped.
 template <class W>
 HWY_NOINLINE void MultiplyRows(const W* const* w, size_t w_rows, ConstFloatRows x, FloatRows y) {
-  HWY_ALIGN float out[kTileRows * 4];
+  HWY_ALIGN float out[kDotRows * 4];
   for (size_t t = 0; t < x.rows; t += kTileTokens) {
     const size_t tokens = std::min(kTileTokens, x.rows - t);
     const float* xs[4];
     for (size_t i = 0; i < 4; ++i) xs[i] = x.Row(t + std::min(i, tokens - 1));
-    for (size_t r = 0; r < w_rows; r += kTileRows) {
-      const size_t rows = std::min(kTileRows, w_rows - r);
-      const W* ws[kTileRows];
-      for (size_t i = 0; i < kTileRows; ++i) ws[i] = w[r + std::min(i, rows - 1)];
+    for (size_t r = 0; r < w_rows; r += kDotRows) {
+      const size_t rows = std::min(kDotRows, w_rows - r);
+      const W* ws[kDotRows];
+      for (size_t i = 0; i < kDotRows; ++i) ws[i] = w[r + std::min(i, rows - 1)];
       if (tokens == 1) {
         DotTile<1>(ws, xs, x.cols, out);
       } else if (tokens == 2) {
@@ -141,7 +141,7 @@ HWY_NOINLINE void MultiplyRows(const W* const* w, size_t w_rows, ConstFloatRows 
         DotTile<kTileTokens>(ws, xs, x.cols, out);
       }
       for (size_t i = 0; i < tokens; ++i) {
-        for (size_t j = 0; j < rows; ++j) y.Row(t + i)[r + j] = out[i * kTileRows + j];
+        for (size_t j = 0; j < rows; ++j) y.Row(t + i)[r + j] = out[i * kDotRows + j];
       }
     }
   }

@@ -78,10 +78,10 @@ class Q16State {
   size_t rows_, dim_;
 };
 
-// Rounds a row [dim] to multiples of a scale, which it returns; they are also stored as integers. A
-// row with a value that is not finite becomes NaN; one of values so small that their scale would be
-// subnormal becomes zeros.
-HWY_INLINE float RoundRow(float* row, size_t dim, int16_t* rounded) {
+// Rounds a row [dim] to multiples of a scale, which it returns, and stores the integers that the
+// scale is multiplied by. A row with a value that is not finite becomes NaN; one of values so small
+// that their scale would be subnormal becomes zeros.
+HWY_INLINE float RoundRowToSteps(float* row, size_t dim, int16_t* rounded) {
   constexpr float kSteps = 32767;
   const hn::ScalableTag<float> df;
   const hn::RebindToSigned<decltype(df)> d32;
@@ -128,7 +128,7 @@ HWY_NOINLINE void RoundState(float* state, size_t rows, size_t dim, std::byte* t
   auto* const scales = reinterpret_cast<float*>(to);
   auto* const values = reinterpret_cast<int16_t*>(to + rows * sizeof(float));
   for (size_t n = 0; n < rows; ++n) {
-    scales[n] = RoundRow(state + n * dim, dim, values + n * dim);
+    scales[n] = RoundRowToSteps(state + n * dim, dim, values + n * dim);
   }
 }
 

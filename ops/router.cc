@@ -55,21 +55,23 @@ class Largest {
 // NaN if one of the n scores is, else 0: what a sum of weights begins with, so that the damage
 // shows in what follows instead of being routed around.
 template <class Score>
-double NanOf(const Score& score, size_t n) {
-  double nan = 0;
+double NanOr0(const Score& score, size_t n) {
+  double nan_or_0 = 0;
   for (size_t i = 0; i < n; ++i) {
-    if (std::isnan(score(i))) nan = std::numeric_limits<double>::quiet_NaN();
+    if (std::isnan(score(i))) nan_or_0 = std::numeric_limits<double>::quiet_NaN();
   }
-  return nan;
+  return nan_or_0;
 }
 
 double Logistic(float x) { return 1 / (1 + PortableExp(-double{x})); }
 
-// Divides those of the n values of p that have the k largest scores by their sum plus `sum`,
-// multiplies them by `scale`, and replaces the others by 0. score(i) may read p[i].
+// Divides those of the n values of p that have the k largest scores by their sum, which counts as
+// at least 2^-14, multiplies them by `scale`, and replaces the others by 0. If `nan_or_0` is NaN,
+// the chosen ones become NaN. score(i) may read p[i].
 template <class Score>
-void KeepLargest(size_t k, const Score& score, double sum, float scale, float* p, size_t n) {
+void KeepLargest(size_t k, const Score& score, double nan_or_0, float scale, float* p, size_t n) {
   const Largest chosen(k, n, score);
+  double sum = nan_or_0;
   for (size_t i = 0; i < n; ++i) {
     if (chosen.Has(i, score(i))) sum += double{p[i]};
   }
@@ -102,7 +104,7 @@ float SumOfTwo(const Score& score, size_t begin, size_t end) {
 void KeepTopSoftmax(size_t k, float* logits, size_t n) {
   const Largest chosen(k, n, [&](size_t i) { return logits[i]; });
   const double largest = chosen.first();
-  double sum = NanOf([&](size_t i) { return logits[i]; }, n);
+  double sum = NanOr0([&](size_t i) { return logits[i]; }, n);
   for (size_t i = 0; i < n; ++i) {
     if (chosen.Has(i, logits[i])) sum += PortableExp(double{logits[i]} - largest);
   }
@@ -117,8 +119,8 @@ void KeepTopBiasedLogistic(size_t k, const float* bias, float* logits, size_t n,
                            ExpertGroups groups, float scale) {
   for (size_t i = 0; i < n; ++i) logits[i] = static_cast<float>(Logistic(logits[i]));
   const auto score = [&](size_t i) { return logits[i] + bias[i]; };
-  const double nan = NanOf(score, n);
-  if (groups.used == groups.count) return KeepLargest(k, score, nan, scale, logits, n);
+  const double nan_or_0 = NanOr0(score, n);
+  if (groups.used == groups.count) return KeepLargest(k, score, nan_or_0, scale, logits, n);
 
   assert(groups.count <= ExpertGroups::kMost && n % groups.count == 0);
   const size_t size = n / groups.count;
@@ -130,7 +132,7 @@ void KeepTopBiasedLogistic(size_t k, const float* bias, float* logits, size_t n,
   const auto score_if_used = [&](size_t i) {
     return used[i / size] ? score(i) : -std::numeric_limits<float>::infinity();
   };
-  KeepLargest(k, score_if_used, nan, scale, logits, n);
+  KeepLargest(k, score_if_used, nan_or_0, scale, logits, n);
 }
 
 }  // namespace inlay

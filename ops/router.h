@@ -24,9 +24,9 @@ struct ExpertGroups {
 // As KeepTopSoftmax with logistic weights (Wang et al. 2024, "Auxiliary-Loss-Free Load Balancing",
 // section 2.2): the experts with the k largest scores, logistic(logit) + bias, have the weight
 // logistic(logit) divided by the sum of the chosen ones' logistics, which counts as at least 2^-14,
-// times `scale`. bias is [n]. The groups that a token uses must have at least k experts, and one of
-// another group is not chosen unless too few of their scores are numbers. If a score is NaN, so are
-// the k weights.
+// times `scale`. bias is [n]. The groups that a token uses must have at least k experts; an expert
+// of another group is chosen only where fewer than k of their scores are finite. If a score is NaN,
+// so are the k weights.
 void KeepTopBiasedLogistic(size_t k, const float* bias, float* logits, size_t n,
                            ExpertGroups groups = {}, float scale = 1);
 
