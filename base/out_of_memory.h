@@ -5,9 +5,11 @@
 // exception that leaves a thread's function, a destructor or a noexcept function ends the process.
 // Hence:
 //
-// - What works on input runs within OrOutOfMemory. What is done with its error runs outside of it:
-//   there, a sentence or the body of a reply takes memory, too, so that it is caught once more, and
-//   what is done then takes none.
+// - What works on input runs within OrOutOfMemory: for example, all that a route of the server does
+//   for a request.
+// - What is done with the error runs outside of it and may take memory, too, for example for the
+//   body of a reply. It is caught once more, and what is done then takes none: the connection
+//   closes.
 // - The function of each thread catches all exceptions of the work that it is given.
 // - Destructors, noexcept functions and handlers of a lack of memory take no memory. These do:
 //   - absl::StrFormat, absl::StrAppendFormat: they grow a string in a destructor. Use

@@ -26,8 +26,8 @@ constexpr PartRange PartOfRank(size_t n, RankShare share) {
   return {first, n * (share.rank + 1) / share.count - first};
 }
 
-// What a rank of a group of `size` is given, where each rank of a group is given the same: groups
-// are of ranks one after the other, and their size divides the number of ranks.
+// The share of a rank's group: `size` neighbouring ranks are one group and get the same. `size`
+// divides share.count.
 constexpr RankShare ShareOfGroup(RankShare share, size_t size) {
   return {share.rank / size, share.count / size};
 }

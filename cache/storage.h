@@ -30,9 +30,8 @@ using BlockVisitor = absl::FunctionRef<void(const void* block, size_t bytes)>;
 //   Trim(pool, length, rewind)  gives back what only a rewind by more than `rewind` tokens needs,
 //       which may raise RewindFloor(). Memory for a smaller copy may be lacking: the floor is the
 //       same then, so that the ranks of a model agree on it.
-//   RewindFloor()      the lowest length but 0 that can be rewound to exactly: tokens appended
-//   after it
-//       give the same bits as if the dropped ones had never been there.
+//   RewindFloor()      the lowest length but 0 that can be rewound to exactly: tokens that are
+//       appended after it give the same bits as if the dropped ones had never been there.
 //   Save(writer, length, rewind)        writes the rows that tokens from length - rewind on need,
 //       as far as they are kept.
 //   Load(reader, pool, length, rewind)  replaces the contents by what Save wrote at this length. On

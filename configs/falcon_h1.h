@@ -64,7 +64,8 @@ struct FalconH1 : ConfigDefaults {
 };
 
 // The numbers are those of the config.json of huggingface.co/tiiuae/Falcon-H1-0.5B-Instruct and its
-// siblings. Of vocabularies that are told as 2^n and 2^n + 1 here is the smaller one.
+// siblings. Where sources disagree about a row of the vocabulary (65'536 or 65'537, 130'048 or
+// 130'049), here is the smaller number: files may have more rows.
 struct FalconH1_0_5b : FalconH1<FalconH1Shape{.vocab_size = 32'784,
                                               .model_dim = 1024,
                                               .layers = 36,

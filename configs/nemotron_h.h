@@ -70,7 +70,7 @@ struct NemotronH : ConfigDefaults {
   template <class Config, class Visitor>
   static void Metadata(Visitor& v) {
     CommonMetadata<Config>(v);
-    // Of the norm in blocks that draft, which are not run; llama.cpp demands it of every file.
+    // Used only by draft blocks, which are not run; llama.cpp demands the key in every file.
     v.Float("attention.layer_norm_epsilon", Config::kNormEpsilon, Config::kNormEpsilon);
     if constexpr (kHasExperts) {
       // For each layer, as in dense members; of experts that of one.

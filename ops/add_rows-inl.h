@@ -1,5 +1,4 @@
-// Weighted sums of rows for several outputs at once: the small matrix product of state-space
-// duality.
+// Weighted sums of rows for several outputs at once: the small matrix products of recurrent mixers.
 
 // Compiled once per CPU target, hence the toggling guard.
 #if defined(INLAY_OPS_ADD_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)

@@ -49,8 +49,8 @@ struct DeltaLog {
   }
 };
 
-// Its states are a matrix [head_dim of keys, head_dim of values] for each value head; what is
-// computed for the log are the corrections and the decay sums.
+// A chunk whose states are a matrix [head_dim of keys, head_dim of values] for each value head. Of
+// its log, DeltaMix writes the corrections and the decay sums; the caller writes the keys.
 using DeltaChunk = StateChunk<DeltaLog>;
 
 // New tokens of one sequence, in consecutive chunks.

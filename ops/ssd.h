@@ -15,8 +15,8 @@ namespace inlay {
 struct SsdShape {
   size_t heads = 0;
   size_t head_dim = 0;
-  size_t groups =
-      0;  // heads is a multiple of this; head h reads B and C of group h / (heads / groups)
+  // Divides heads; head h reads B and C of group h / (heads / groups).
+  size_t groups = 0;
   size_t state_dim = 0;
 
   constexpr size_t Inner() const { return heads * head_dim; }
@@ -55,8 +55,8 @@ struct SsdLog {
 // dt = softplus(raw_dt + bias), both [tokens, heads]; bias is [heads]. dt may be raw_dt.
 void SsdTimeSteps(ConstFloatRows raw_dt, const float* bias, FloatRows dt);
 
-// Its states are a matrix [state_dim, head_dim] for each head; what is computed for the log are the
-// decay sums.
+// A chunk whose states are a matrix [state_dim, head_dim] for each head. Of its log, SsdMix writes
+// the decay sums; the caller writes the rest.
 using SsdChunk = StateChunk<SsdLog>;
 
 // New tokens of one sequence, in consecutive chunks.

@@ -41,7 +41,7 @@ class StateChunkPhases {
   }
 
   // Calls f(append, head, thread) for each of `heads` heads of each append, in which a token takes
-  // `multiplications`, and the end of a chunk as many as two of them.
+  // `multiplications`, and the end of a chunk as many as two tokens.
   template <class F>
   void ForHeads(size_t heads, size_t multiplications, const F& f) const {
     const double rows = static_cast<double>(tokens_) / static_cast<double>(appends_.size());

@@ -289,7 +289,7 @@ class AmxSpan {
   intptr_t ahead_ = 0;
   const size_t kv_head_, dim_, group_, span_begin_;
 
-  // 450 KB, all of which a head dim of 256 uses but for 90.
+  // 450 KiB, of which a head dim of 256 uses all but 96.
   alignas(64) uint16_t queries_[2][kMostElements];
   alignas(64) float values_[kMostElements];  // sums of the values, times their weights
   alignas(64) uint32_t packed_[2][kMaxHeadDim * kAmxSide];  // two tiles of keys or values

@@ -12,10 +12,10 @@ inline constexpr size_t kAmxMemory = 640 << 10;
 // Bytes for kernels that unpack weights.
 inline constexpr size_t kUnpackedMemory = 160 << 10;
 
-// The calling thread's memory, as many bytes as kernels of the CPU target in use need (of AMX where
-// they do not unpack), aligned to 64, allocated by its first call and freed when the thread ends.
-// One kernel at a time uses them; what an earlier one left there is lost. Throws std::bad_alloc if
-// there is no memory.
+// The calling thread's memory, aligned to 64: kUnpackedMemory bytes where kernels of the CPU target
+// in use unpack weights, else kAmxMemory. Allocated by the thread's first call and freed when it
+// ends. One kernel at a time uses it, and overwrites what an earlier one left. Throws
+// std::bad_alloc if there is no memory.
 std::byte* KernelMemory();
 
 // Bytes of it that the kernels of `threads` threads use on the CPU target in use.

@@ -6,7 +6,8 @@
 
 namespace inlay {
 
-// On x86 and with Arm's small pages; elsewhere a multiple of the small ones, which does no harm.
+// The size of large pages on x86, and on Arm where small pages have 4 KiB. Elsewhere it is some
+// multiple of a page, which does no harm.
 inline constexpr size_t kLargePage = size_t{2} << 20;
 
 // The multiple of kLargePage that holds `bytes`.
@@ -19,8 +20,8 @@ constexpr size_t LargePageBytes(size_t bytes) {
 // cleared much faster than as many small ones; it may give small ones all the same.
 void* AllocateLargePages(size_t bytes);
 
-// Asks the system not to make large pages of what has small ones: it would fill the places of pages
-// that were returned to it. Large pages that are whole stay.
+// Asks the system not to make large pages of small ones in this memory, which would also fill the
+// places of pages that were returned to it. Large pages of which nothing was returned stay.
 void KeepSmallPages(void* memory, size_t bytes);
 
 }  // namespace inlay

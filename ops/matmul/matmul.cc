@@ -68,8 +68,8 @@ size_t MostTilesTogether(const TileKernels& kernels, const PackedMatrix& w, size
   return kernels.unpack && tokens >= kManyUnpackedTokens ? kUnpackedTiles : kPair;
 }
 
-// The number of tiles of a chunk is a multiple of this one's: as many together, up to `most`, as
-// leave each thread its chunks.
+// Tiles that are multiplied together; a chunk is a multiple of them. As many, up to `most`, as
+// leave kChunks chunks for each thread.
 size_t TilesTogether(size_t units, size_t tokens, size_t threads, size_t most) {
   constexpr size_t kChunks = 2;  // of each thread
   const size_t chunks = kChunks * threads;

@@ -52,8 +52,8 @@ struct UnpackedGroup {
   float scales[Format::kHasOffsets ? 4 : 2][4];  // each row's twice; then the offsets
 };
 
-// The activations of a quantization block for two tokens. Each four numbers are those of the first
-// and of the second token, twice.
+// The activations of a quantization block for two tokens. `scale`, `sums` and `starts` hold the
+// numbers of {first, second, first, second} token.
 template <class Format>
 struct PairedBlock {
   static constexpr size_t kGroups = kQuantBlock / Format::kGroup;

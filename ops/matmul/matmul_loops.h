@@ -13,8 +13,8 @@
 
 namespace inlay {
 
-// Tiles, at most, that kernels for CPUs without instructions for products of bytes unpack at once,
-// and then multiply by all tokens; and a number of tokens from which on all of these kernels do.
+// Kernels for CPUs without instructions for products of bytes unpack at most so many tiles at once,
+// and then multiply them by all tokens. With this many tokens they do so for every format.
 inline constexpr size_t kUnpackedTiles = 4;
 inline constexpr size_t kManyUnpackedTokens = 20;
 
@@ -24,9 +24,10 @@ constexpr size_t EvenPart(size_t all, size_t most) {
   return (all + parts - 1) / parts;
 }
 
-// Calls run.operator()<C>(token, left) for the C tokens from `token` on until all are computed,
-// where `left` calls follow: kCols at a time, which is fastest, and at the end about two thirds as
-// many once or twice, so that few calls take more tokens than there are. The last call may.
+// Calls run.operator()<C>(token, left) for the C tokens from `token` on, with `left` calls to
+// follow, until all tokens are computed. C is kCols, which is fastest; the last one or two calls
+// take about two thirds as many where that wastes less. Only the last call may go beyond the
+// tokens.
 template <size_t kCols, class Run>
 void ForTokenCalls(size_t tokens, const Run& run) {
   constexpr size_t kFewer = (2 * kCols + 2) / 3;
@@ -49,8 +50,8 @@ void ForTokenCalls(size_t tokens, const Run& run) {
 
 // Prefetches into the second-level cache what follows `blocks` quantization blocks of columns from
 // `block` on of the tiles [begin, end): the next blocks of these tiles or, after the last ones, the
-// first of the next tiles. In as many steps as `fetches`, because the cache waits for few lines at
-// a time.
+// first of the next tiles. In as many steps as `fetches`, because only a few lines can be
+// under way to the cache at a time.
 class WeightsAhead {
  public:
   WeightsAhead(const PackedMatrix& w, size_t block, size_t blocks, size_t begin, size_t end,

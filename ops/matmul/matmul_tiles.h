@@ -22,8 +22,8 @@ struct TileKernels {
   MultiplyTilesOf<QuantizedRows> bytes;    // kBytes32
   MultiplyTilesOf<QuantizedRows> nibbles;  // nibbles, with further bits or without
   MultiplyTilesOf<QuantizedRows> tables;   // indices into tables, and quants of 2 or 3 bits
-  bool use_amx = false;  // all but `floats`, where IsForAmx or from kLeastAmxTokens on
-  bool unpack = false;   // the last three, from kManyUnpackedTokens on (ops/matmul/matmul_loops.h)
+  bool use_amx = false;                    // `bf16` for any tokens, the last three where IsForAmx
+  bool unpack = false;  // the last three, from kManyUnpackedTokens on (ops/matmul/matmul_loops.h)
 };
 
 // The kernels of the CPU target in use.
@@ -46,8 +46,9 @@ MultiplyTilesOf<QuantizedRows> TableTiles();
 inline constexpr size_t kAmxTokens = 16;
 // From so many tokens on AMX multiplies them by any quantized weights.
 inline constexpr size_t kLeastAmxTokens = 3 * kAmxTokens;
-// Whether it multiplies so many. It takes kAmxTokens at a time: fewer than these pay where at most
-// a third of them is missing, or a sixth where groups of 16 columns take it longer.
+// Whether AMX multiplies so many tokens by weights of this format. It takes a multiple of
+// kAmxTokens. Below kLeastAmxTokens that pays where at most a third of what it takes is missing, or
+// a sixth for groups of 16 columns, which take it longer.
 constexpr bool IsForAmx(PackedFormat format, size_t tokens) {
   const size_t taken = (tokens + kAmxTokens - 1) / kAmxTokens * kAmxTokens;
   const size_t missing = taken - tokens;

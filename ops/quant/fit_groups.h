@@ -16,8 +16,8 @@ struct AffineSearch {
   int max_level;
   float first;    // numerator of the first trial scale, less max_level
   int last_step;  // steps of 0.1 from `first`
-  // Minimises the error of a value under the weight of its magnitude, either |error| under that
-  // alone or error^2 under that plus the group's root mean square.
+  // What the search minimises for the values v of a group: if true, the sum of |v| * |error|, else
+  // that of (|v| + the group's root mean square) * error^2.
   bool absolute_error;
 };
 

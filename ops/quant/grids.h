@@ -14,8 +14,8 @@ extern const uint16_t kIq2SGrid[1024];
 extern const uint16_t kIq3XxsGrid[256];
 extern const uint16_t kIq3SGrid[512];
 
-// The values of a level with its sign in the bit above it. No grid has the last level of IQ2, whose
-// 8 values fill the table twice.
+// The values of a level with its sign in the bit above it. IQ2 has three magnitudes: its grids have
+// no level 3. Its 8 values fill the table twice.
 alignas(16) inline constexpr int8_t kIq2Values[16] = {8, 25, 43, 43, -8, -25, -43, -43,
                                                       8, 25, 43, 43, -8, -25, -43, -43};
 alignas(16) inline constexpr int8_t kIq3XxsValues[16] = {4,  12,  20,  28,  36,  44,  52,  62,
