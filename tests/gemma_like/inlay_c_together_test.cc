@@ -188,8 +188,9 @@ TEST_F(InlayCTogetherTest, RefusesWhatIsNotToBeRunTogether) {
   EXPECT_ERROR(inlay_next_pieces(both, 1, pieces), INLAY_INVALID_ARGUMENT,
                "the size of inlay_piece");
   // None of it has changed the answer.
-  all_.pop_back();
   inlay_free_generation(both[1]);
+  inlay_free_cache(all_.back().cache);
+  all_.pop_back();
   RunAll();
   EXPECT_EQ(one.tokens.size(), 20u);
 }
