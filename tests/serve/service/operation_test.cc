@@ -85,6 +85,7 @@ class ChangedModelTest : public OperationTest {
     std::filesystem::copy_file(kBardPath, path_);
     model_ = Must(LoadModel(path_, {.threads = 1}));
   }
+  ~ChangedModelTest() override { service_ = nullptr; }  // before the model
   // As `touch` and programs that write to a file in place do.
   void Touch() {
     const timespec times[2] = {{.tv_sec = 1, .tv_nsec = 0}, {.tv_sec = 1, .tv_nsec = 0}};
@@ -95,7 +96,7 @@ class ChangedModelTest : public OperationTest {
     EXPECT_EQ(health->status(), 503);
     EXPECT_THAT(health->body(), HasSubstr("the server can no longer read its model"));
     EXPECT_TRUE(Shows("inlay_model_readable 0"));
-    EXPECT_THAT(notes(), ElementsAre(absl::StrCat("every answer fails until the server is started "
+    EXPECT_THAT(notes(), ElementsAre(absl::StrCat("every answer fails until the program is started "
                                                   "again: ",
                                                   path_, " has changed since it was opened")));
   }
