@@ -35,7 +35,8 @@ struct SharedPrefixesOptions {
   // How long a request waits for a state before its prompt is computed.
   absl::Duration wait = absl::Milliseconds(100);
   absl::Duration rest = absl::Seconds(1);  // see StoreLine
-  OutageNotes::Note note = nullptr;        // told when the store cannot be used, and when it can
+  // Told when the store cannot be used, and when it can.
+  std::function<void(absl::string_view sentence)> note = nullptr;
 };
 
 // Since the start.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/out_of_memory.h"
 
 namespace inlay::serve {
@@ -20,23 +19,16 @@ void OutageNotes::Begin(StoreUse use, const absl::Status& why) {
   const bool told = (reads ? reads_down_ : down_) > 0;
   ++down_;
   if (reads) ++reads_down_;
-  if (told || note_ == nullptr) return;
-  (void)OrOutOfMemory("a note", [&] {
-    note_(absl::StrCat(reads ? "prefixes are not shared for now, and prompts are computed: "
-                             : "prefixes are not stored for now: ",
-                       why.message()));
-    return absl::OkStatus();
-  });
+  if (told) return;
+  note_.Tell(reads ? "prefixes are not shared for now, and prompts are computed: "
+                   : "prefixes are not stored for now: ",
+             why.message());
 }
 
 void OutageNotes::End(StoreUse use) {
   const std::lock_guard lock(mutex_);
   if (use == StoreUse::kReads) --reads_down_;
-  if (--down_ > 0 || note_ == nullptr) return;
-  (void)OrOutOfMemory("a note", [&] {
-    note_("prefixes are shared again");
-    return absl::OkStatus();
-  });
+  if (--down_ == 0) note_.Tell("prefixes are shared again");
 }
 
 size_t OutageNotes::down() const {

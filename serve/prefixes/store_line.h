@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "io/store/snapshot_store.h"
+#include "serve/notes/note.h"
 
 namespace inlay::serve {
 
@@ -23,8 +24,9 @@ enum class StoreUse { kReads, kWrites };
 // lines work again.
 class OutageNotes {
  public:
-  using Note = std::function<void(absl::string_view sentence)>;
-  explicit OutageNotes(Note note) : note_(std::move(note)) {}
+  // `note` may be null.
+  explicit OutageNotes(std::function<void(absl::string_view sentence)> note)
+      : note_(std::move(note)) {}
 
   // A line of this use has begun to fail, and works again.
   void Begin(StoreUse use, const absl::Status& why);
@@ -39,6 +41,7 @@ class OutageNotes {
   size_t reads_down_ = 0;  // of these
 };
 
+// For one thread, which connects when connected() is false, uses store() and says what came of it.
 class StoreLine {
  public:
   // After a second failure in a row it rests for `rest`, and after each further one twice as long,

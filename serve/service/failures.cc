@@ -40,49 +40,39 @@ absl::Status UnreadableForClients() noexcept {
 absl::Status Failures::ForClient(const absl::Status& status) noexcept {
   if (IsUnreadableWeights(status)) {
     const bool is_new = !weights_are_unreadable_.exchange(true);
-    if (is_new && note_ != nullptr) {
-      (void)OrOutOfMemory("a note", [&] {
-        note_(absl::StrCat("every answer fails until the server is started again: ",
-                           status.message()));
-        return absl::OkStatus();
-      });
-    }
+    if (is_new)
+      note_.Tell("every answer fails until the server is started again: ", status.message());
     return UnreadableForClients();
   }
   const int http_status = HttpStatusOf(status);
-  if (!status.ok() && (http_status == 500 || IsOutOfMemory(status))) {
-    (void)OrOutOfMemory("a note", [&] {
-      Note(KindOf(http_status, status.message()),
-           absl::StrCat("a request failed (", http_status, "): ", status.message()));
-      return absl::OkStatus();
-    });
-  }
+  const bool is_its_own = !status.ok() && (http_status == 500 || IsOutOfMemory(status));
+  if (is_its_own && MayTell(http_status, status.message()))
+    note_.Tell("a request failed (", http_status, "): ", status.message());
   return status;
 }
 
 void Failures::TellRefusal(int http_status, absl::string_view message) noexcept {
-  if (http_status != 500 && http_status != 503) return;
-  (void)OrOutOfMemory("a note", [&] {
-    Note(KindOf(http_status, message),
-         absl::StrCat("a request was refused (", http_status, "): ", message));
-    return absl::OkStatus();
-  });
+  const bool is_its_own = http_status == 500 || http_status == 503;
+  if (is_its_own && MayTell(http_status, message))
+    note_.Tell("a request was refused (", http_status, "): ", message);
 }
 
 absl::Status Failures::weights() const {
   return weights_are_unreadable_ ? UnreadableForClients() : absl::OkStatus();
 }
 
-void Failures::Note(const std::string& kind, absl::string_view sentence) {
-  if (note_ == nullptr) return;
-  {
+bool Failures::MayTell(int http_status, absl::string_view message) noexcept {
+  bool may = false;
+  (void)OrOutOfMemory("a note", [&] {
+    const std::string kind = KindOf(http_status, message);
     const std::lock_guard lock(mutex_);
     const absl::Time now = SteadyNow();
     absl::Time& next = next_[next_.size() < kMostKinds || next_.contains(kind) ? kind : ""];
-    if (now < next) return;
-    next = now + kBetweenNotes;
-  }
-  note_(sentence);
+    may = now >= next;
+    if (may) next = now + kBetweenNotes;
+    return absl::OkStatus();
+  });
+  return may;
 }
 
 }  // namespace inlay::serve

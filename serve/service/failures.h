@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "serve/notes/note.h"
 
 namespace inlay::serve {
 
@@ -36,10 +37,11 @@ class Failures {
   absl::Status weights() const;
 
  private:
-  // Notes the sentence, unless one of this kind was noted within the last minute.
-  void Note(const std::string& kind, absl::string_view sentence);
+  // Whether the operator may be told of an error of this kind again: it was told of none within the
+  // last minute. False as well where there is no memory to know.
+  bool MayTell(int http_status, absl::string_view message) noexcept;
 
-  const std::function<void(absl::string_view sentence)> note_;
+  const Note note_;
   std::atomic<bool> weights_are_unreadable_ = false;
   std::mutex mutex_;  // guards the next member
   // When the next sentence of each kind may be noted; see SteadyNow().

@@ -211,19 +211,12 @@ void LineLog::TellOverflow() {
 }
 
 void LineLog::TellLoss(const absl::Status& why) {
-  if (std::exchange(failing_, true) || options_.note == nullptr) return;
-  (void)OrOutOfMemory("a note", [&] {
-    options_.note(absl::StrCat(kind_.what, " are not logged for now: ", why.message()));
-    return absl::OkStatus();
-  });
+  if (!std::exchange(failing_, true))
+    note_.Tell(kind_.what, " are not logged for now: ", why.message());
 }
 
 void LineLog::TellEndOfLosses() {
-  if (!std::exchange(failing_, false) || options_.note == nullptr) return;
-  (void)OrOutOfMemory("a note", [&] {
-    options_.note(absl::StrCat(kind_.what, " are logged again"));
-    return absl::OkStatus();
-  });
+  if (std::exchange(failing_, false)) note_.Tell(kind_.what, " are logged again");
 }
 
 }  // namespace inlay::serve

@@ -18,13 +18,14 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "serve/notes/note.h"
 
 namespace inlay::serve {
 
 struct LineLogOptions {
   // Told, on the log's thread, when lines begin to be lost and when they are written again.
   std::function<void(absl::string_view sentence)> note = nullptr;
-  // Lines that wait take at most so much memory; those beyond are lost.
+  // Bytes of memory of the lines that wait, at most; those beyond are lost.
   size_t most_waiting_bytes = size_t{64} << 20;
   // How long the destructor waits for them to be written.
   absl::Duration time_to_finish = absl::Seconds(5);
@@ -83,7 +84,11 @@ class LineLog {
   static absl::StatusOr<std::shared_ptr<File>> OpenFile(const std::string& path, const Kind& kind,
                                                         int flags);
   LineLog(std::string path, const Kind& kind, std::shared_ptr<File> file, LineLogOptions options)
-      : path_(std::move(path)), kind_(kind), options_(std::move(options)), file_(std::move(file)) {}
+      : path_(std::move(path)),
+        kind_(kind),
+        options_(std::move(options)),
+        note_(options_.note),
+        file_(std::move(file)) {}
 
   // On the log's thread, as the next ones.
   void Run();
@@ -98,6 +103,7 @@ class LineLog {
   const std::string path_;
   const Kind kind_;
   const LineLogOptions options_;
+  const Note note_;
   mutable std::mutex mutex_;         // guards the members below, but for the last two
   std::condition_variable changed_;  // something waits, or the end has begun
   std::shared_ptr<File> file_;       // which the next line is written to

@@ -1,7 +1,5 @@
 #include "serve/sessions/store_errors.h"
 
-#include "absl/strings/str_cat.h"
-#include "base/out_of_memory.h"
 #include "base/steady_time.h"
 
 namespace inlay::serve {
@@ -12,7 +10,7 @@ absl::Status StoreErrors::OfStore(const absl::Status& status) {
     return status;
   }
   up_ = !absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status);
-  Note(status);
+  Failed(status);
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDeadlineExceeded:
@@ -37,10 +35,10 @@ void StoreErrors::NoteUnreadable(const std::string& key, const absl::Status& why
     const std::lock_guard lock(mutex_);
     if (unreadable_.size() >= kMostUnreadable || !unreadable_.insert(key).second) return;
   }
-  Tell("the store of sessions, key ", key, why.message());
+  note_.Tell("the store of sessions, key ", key, ": ", why.message());
 }
 
-void StoreErrors::Note(const absl::Status& status) {
+void StoreErrors::Failed(const absl::Status& status) {
   {
     const std::lock_guard lock(mutex_);
     const absl::Time now = SteadyNow();
@@ -48,7 +46,7 @@ void StoreErrors::Note(const absl::Status& status) {
     next_note_ = now + absl::Minutes(1);
     told_away_ = absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
   }
-  Tell("the store of sessions", "", status.message());
+  note_.Tell("the store of sessions: ", status.message());
 }
 
 void StoreErrors::Answered() {
@@ -57,15 +55,7 @@ void StoreErrors::Answered() {
     const std::lock_guard lock(mutex_);
     if (!std::exchange(told_away_, false)) return;
   }
-  Tell("the store of sessions", "", "it answers again");
-}
-
-void StoreErrors::Tell(absl::string_view where, absl::string_view key, absl::string_view what) {
-  if (note_ == nullptr) return;
-  (void)OrOutOfMemory("a note", [&] {
-    note_(absl::StrCat(where, key, ": ", what));
-    return absl::OkStatus();
-  });
+  note_.Tell("the store of sessions: it answers again");
 }
 
 }  // namespace inlay::serve

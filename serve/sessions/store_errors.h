@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "serve/notes/note.h"
 
 namespace inlay::serve {
 
@@ -41,11 +42,10 @@ class StoreErrors {
   bool up() const { return up_; }
 
  private:
-  void Note(const absl::Status& status);
+  void Failed(const absl::Status& status);
   void Answered();
-  void Tell(absl::string_view where, absl::string_view key, absl::string_view what);
 
-  const std::function<void(absl::string_view sentence)> note_;
+  const Note note_;
   std::atomic<bool> up_ = true;
   std::mutex mutex_;                             // guards the members below
   absl::Time next_note_ = absl::InfinitePast();  // not before; see SteadyNow()
