@@ -245,8 +245,7 @@ class LocalPartner final : public ChatPartner {
     }
     const InterruptWatch interrupt;
     const auto shown = [&](int32_t token, float logprob) {
-      const absl::string_view piece = model_.tokenizer->Piece(token);
-      const absl::string_view text = piece.empty() ? model_.tokenizer->TokenText(token) : piece;
+      const absl::string_view text = model_.tokenizer->TokenBytes(token);
       return Format("%5.1f %% %s", 100 * std::exp(logprob),
                     absl::StrCat("\"", PrintableName(text), "\""));
     };

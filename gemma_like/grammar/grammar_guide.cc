@@ -70,8 +70,7 @@ absl::StatusOr<bool> GrammarGuide::Accept(int32_t token) {
 absl::StatusOr<bool> GrammarGuide::AcceptFree(int32_t token) {
   if (tokenizer_.IsEndOfGeneration(token)) return false;
   const std::string& after = grammar_->shape.after;
-  const absl::string_view piece = tokenizer_.Piece(token);
-  std::string text = absl::StrCat(tail_, piece.empty() ? tokenizer_.TokenText(token) : piece);
+  std::string text = absl::StrCat(tail_, tokenizer_.TokenBytes(token));
   const size_t found = text.find(after);
   if (found == std::string::npos) {
     tail_ = text.substr(text.size() - std::min(text.size(), after.size() - 1));

@@ -103,6 +103,13 @@ class Tokenizer {
   // The token as the vocabulary writes it, "<eos>"; empty for ids outside the vocabulary.
   virtual absl::string_view TokenText(int32_t id) const = 0;
 
+  // What stands for the token where each one is shown: its Piece, or its TokenText where that is
+  // empty.
+  absl::string_view TokenBytes(int32_t id) const {
+    const absl::string_view piece = Piece(id);
+    return piece.empty() ? TokenText(id) : piece;
+  }
+
   // Number of tokens; 0 when the file holds no vocabulary.
   virtual size_t size() const = 0;
 

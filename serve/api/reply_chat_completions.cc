@@ -12,7 +12,7 @@ namespace inlay::serve {
 namespace {
 
 Json ChanceJson(const Tokenizer& tokenizer, int32_t token, float logprob) {
-  const absl::string_view bytes = TokenBytes(tokenizer, token);
+  const absl::string_view bytes = tokenizer.TokenBytes(token);
   return {
       {"token", std::string(bytes)}, {"logprob", Logprob(logprob)}, {"bytes", BytesJson(bytes)}};
 }

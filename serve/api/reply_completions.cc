@@ -119,18 +119,18 @@ class CompletionsWriter final : public ChoicesWriter {
   // `chances`: null where there are none.
   void AddToken(Answer& answer, int32_t token, const ChosenToken* chances) {
     Logprobs& logprobs = answer.logprobs;
-    logprobs.tokens.push_back(std::string(TokenBytes(tokenizer_, token)));
+    logprobs.tokens.push_back(std::string(tokenizer_.TokenBytes(token)));
     logprobs.text_offset.push_back(answer.offset);
     logprobs.token_logprobs.push_back(chances == nullptr ? Json()
                                                          : Json(Logprob(chances->logprob)));
     Json& top = logprobs.top_logprobs.emplace_back();
     if (chances == nullptr) return;
     top = Json::object();
-    // Of tokens with the same text the likeliest, which comes first, stays.
+    // Of tokens with the same text the most likely one, which comes first, stays.
     for (const TokenChance& chance : chances->top) {
       // As it will read: bytes of different tokens that are no characters become the same.
       Utf8Stream characters;
-      std::string text = characters.Push(TokenBytes(tokenizer_, chance.token));
+      std::string text = characters.Push(tokenizer_.TokenBytes(chance.token));
       text += characters.Flush();
       top.emplace(std::move(text), Logprob(chance.logprob));
     }

@@ -39,11 +39,6 @@ bool IsCut(StopReason reason) {
          reason == StopReason::kCancelled;
 }
 
-absl::string_view TokenBytes(const Tokenizer& tokenizer, int32_t token) {
-  const absl::string_view piece = tokenizer.Piece(token);
-  return piece.empty() ? tokenizer.TokenText(token) : piece;
-}
-
 Json BytesJson(absl::string_view bytes) {
   Json list = Json::array();
   for (const char byte : bytes) list.push_back(static_cast<uint8_t>(byte));

@@ -47,8 +47,6 @@ std::string CallId(absl::string_view prefix, const ReplyHeader& header, size_t c
 // Whether the answer was cut off before the model ended it.
 bool IsCut(StopReason reason);
 
-// Bytes that stand for a token: its piece, or what the vocabulary calls a control token.
-absl::string_view TokenBytes(const Tokenizer& tokenizer, int32_t token);
 // Bytes as a list of numbers.
 Json BytesJson(absl::string_view bytes);
 // A logarithm as JSON has it: -9999 for everything below, as JSON has no infinity.

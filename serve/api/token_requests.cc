@@ -54,7 +54,7 @@ std::string TokenizeBody(const TokenizeRequest& request, absl::Span<const int32_
       list.push_back(token);
       continue;
     }
-    const absl::string_view bytes = TokenBytes(tokenizer, token);
+    const absl::string_view bytes = tokenizer.TokenBytes(token);
     list.push_back({{"id", token},
                     {"piece", IsValidUtf8(bytes) ? Json(std::string(bytes)) : BytesJson(bytes)}});
   }

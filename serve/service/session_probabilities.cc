@@ -30,7 +30,7 @@ size_t NeedPosition(FieldReader& body, absl::string_view key) {
 
 Json TokenJson(const Tokenizer& tokenizer, int32_t token, float logprob) {
   return {{"id", token},
-          {"text", std::string(TokenBytes(tokenizer, token))},
+          {"text", std::string(tokenizer.TokenBytes(token))},
           {"logprob", Logprob(logprob)}};
 }
 

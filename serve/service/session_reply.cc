@@ -83,7 +83,7 @@ void AddTokens(const Session& session, const Tokenizer* tokenizer, Json* json) {
   Json& texts = (*json)["texts"] = Json::array();
   Json& sizes = (*json)["sizes"] = Json::array();
   for (const int32_t token : tokens) {
-    const absl::string_view bytes = tokenizer == nullptr ? "" : TokenBytes(*tokenizer, token);
+    const absl::string_view bytes = tokenizer == nullptr ? "" : tokenizer->TokenBytes(token);
     texts.push_back(tokenizer == nullptr ? "\xEF\xBF\xBD" : std::string(bytes));
     sizes.push_back(bytes.size());
   }

@@ -227,9 +227,7 @@ class SessionPlace {
 
 // The members about tokens' probabilities, natural logarithms.
 nlohmann::ordered_json TokenJson(const Tokenizer& tokenizer, int32_t token, float logprob) {
-  const absl::string_view piece = tokenizer.Piece(token);
-  const absl::string_view text = piece.empty() ? tokenizer.TokenText(token) : piece;
-  return {{"id", token}, {"text", std::string(text)}, {"logprob", logprob}};
+  return {{"id", token}, {"text", std::string(tokenizer.TokenBytes(token))}, {"logprob", logprob}};
 }
 
 nlohmann::ordered_json ChosenJson(const Tokenizer& tokenizer, const ChosenToken& chosen) {
