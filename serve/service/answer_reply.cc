@@ -1,20 +1,11 @@
 #include "serve/service/answer_reply.h"
 
 #include <algorithm>
-#include <exception>
 #include <utility>
 
 #include "base/out_of_memory.h"
-#include "base/steady_time.h"
-#include "serve/service/visit.h"
 
 namespace inlay::serve {
-namespace {
-
-constexpr absl::string_view kJson = "application/json";
-constexpr absl::string_view kEvents = "text/event-stream";
-
-}  // namespace
 
 class AnswerReply::Listener final : public AnswerListener {
  public:
@@ -30,16 +21,15 @@ class AnswerReply::Listener final : public AnswerListener {
 };
 
 AnswerReply::AnswerReply(Call call, const ReplyHeader& header, const Tokenizer& tokenizer,
-                         const Reading& reading, std::shared_ptr<HttpReply> reply, size_t prompts,
+                         const Reading& reading, const Visit& visit, size_t prompts,
                          OnAnswer on_answer, Workers& writers)
     : call_(std::move(call)),
-      reply_(std::move(reply)),
+      visit_(visit.WithoutRequest()),
       on_answer_(std::move(on_answer)),
       writers_(writers),
       tells_cached_(reading.tells_cached),
       writer_(MakeReplyWriter(call_, header, tokenizer)),
-      choices_(prompts * call_.choices),
-      last_written_(SteadyNow()) {
+      choices_(prompts * call_.choices) {
   if (reading.format == nullptr) return;
   for (Choice& choice : choices_) choice.parser.emplace(*reading.format, reading.options);
 }
@@ -48,22 +38,14 @@ std::shared_ptr<AnswerListener> AnswerReply::ListenerOf(size_t prompt) {
   return std::make_shared<Listener>(shared_from_this(), prompt);
 }
 
-void AnswerReply::Write(std::string bytes) {
-  if (!streams_ || bytes.empty()) return;
-  last_written_ = SteadyNow();
-  reply_->Write(std::move(bytes));
-}
-
 void AnswerReply::Accepted() {
   const std::lock_guard lock(mutex_);
-  if (!call_.stream || over_ || streams_) return;
-  reply_->StartStream(200, kEvents);
-  streams_ = true;
+  if (call_.stream && !over_) stream_.Start(visit_.reply);
 }
 
 void AnswerReply::Ping(absl::Time before) {
   const std::lock_guard lock(mutex_);
-  if (streams_ && !over_ && last_written_ < before) Write(writer_->Ping());
+  if (!over_ && stream_.IsSilentSince(before)) stream_.Write(writer_->Ping());
 }
 
 void AnswerReply::Fail(const absl::Status& status) {
@@ -74,34 +56,18 @@ void AnswerReply::Fail(const absl::Status& status) {
 void AnswerReply::FailLocked(const absl::Status& status) noexcept {
   if (over_) return;
   over_ = true;
-  if (!streams_) return SendError(status);
-  try {
-    Write(writer_->Fail(status));
-    reply_->Finish();
-  } catch (const std::exception&) {
-    reply_->FailWithoutMemory();
-  }
-}
-
-void AnswerReply::SendError(const absl::Status& status) noexcept {
-  try {
-    reply_->Send(HttpStatusOf(status), kJson, ErrorBody(call_.protocol, status),
-                 RetryHeaders(status));
-  } catch (const std::exception&) {
-    reply_->FailWithoutMemory();
-  }
+  if (!stream_.started()) return visit_.Fail(status);
+  const absl::Status told = visit_.ForClient(status);
+  stream_.Fail([&] { return writer_->Fail(told); });
 }
 
 void AnswerReply::OnStart(const AnswerUsage& usage) {
   const std::lock_guard lock(mutex_);
   if (over_ || begun_) return;
   // The first answer may be ready before the thread that submitted it has come to Accepted().
-  if (call_.stream && !streams_) {
-    reply_->StartStream(200, kEvents);
-    streams_ = true;
-  }
+  if (call_.stream) stream_.Start(visit_.reply);
   begun_ = true;
-  Write(writer_->Begin(usage.prompt_tokens, tells_cached_ ? usage.cached_tokens : 0));
+  stream_.Write(writer_->Begin(usage.prompt_tokens, tells_cached_ ? usage.cached_tokens : 0));
 }
 
 std::vector<AnswerEvent> AnswerReply::Events(Choice& choice, absl::string_view text) {
@@ -127,7 +93,7 @@ bool AnswerReply::OnUpdate(size_t prompt, const AnswerUpdate& update) {
   if (choice.enough) return false;
   std::vector<AnswerEvent> events = Events(choice, update.text);
   Examine(update.generated, choice, events);
-  Write(writer_->Update({.choice = number, .events = events, .tokens = update.chosen}));
+  stream_.Write(writer_->Update({.choice = number, .events = events, .tokens = update.chosen}));
   return !choice.enough;
 }
 
@@ -144,7 +110,7 @@ void AnswerReply::OnEnd(size_t prompt, const AnswerEnd& end) {
     std::vector<AnswerEvent> events =
         choice.parser->Finish(/*ended=*/end.reason == StopReason::kEndOfGeneration);
     Examine(end.usage.completion_tokens, choice, events);
-    Write(writer_->Update({.choice = number, .events = events, .tokens = {}}));
+    stream_.Write(writer_->Update({.choice = number, .events = events, .tokens = {}}));
   }
   const ReplyEnd reply_end{.choice = number,
                            .reason = reason,
@@ -154,12 +120,12 @@ void AnswerReply::OnEnd(size_t prompt, const AnswerEnd& end) {
                                      .completion_tokens = end.usage.completion_tokens,
                                      .reasoning_tokens = std::min(choice.reasoning_tokens,
                                                                   end.usage.completion_tokens)}};
-  Write(writer_->End(reply_end));
+  stream_.Write(writer_->End(reply_end));
   if (++ends_ < choices_.size()) return;
-  if (streams_) {
+  if (stream_.started()) {
     over_ = true;
-    Write(writer_->Finish());
-    return reply_->Finish();
+    stream_.Write(writer_->Finish());
+    return stream_.Finish();
   }
   // Many answers with probabilities take their time to be written, which the scheduler has not.
   const absl::Status status = OrOutOfMemory("this reply", [&] {
@@ -174,10 +140,10 @@ void AnswerReply::SendWhole() {
   // Without the lock: since the reply is over nothing else uses the writer.
   absl::Status status = OrOutOfMemory("this reply", [&] {
     std::string body = writer_->Finish();
-    reply_->Send(200, kJson, std::move(body));
+    visit_.SendText(std::move(body));
     return absl::OkStatus();
   });
-  if (!status.ok()) SendError(status);
+  if (!status.ok()) visit_.Fail(status);
 }
 
 }  // namespace inlay::serve

@@ -17,8 +17,9 @@
 #include "io/tokenizer/tokenizer.h"
 #include "serve/api/call.h"
 #include "serve/api/reply.h"
-#include "serve/http/http_server.h"
 #include "serve/scheduler/answer_request.h"
+#include "serve/service/event_stream.h"
+#include "serve/service/visit.h"
 #include "serve/service/workers.h"
 
 namespace inlay::serve {
@@ -40,10 +41,10 @@ class AnswerReply : public std::enable_shared_from_this<AnswerReply> {
     bool tells_cached = true;
   };
   // On threads of `writers`, which must outlive the object, replies that are no streams are
-  // written.
+  // written. Of the visit all but the request is kept.
   AnswerReply(Call call, const ReplyHeader& header, const Tokenizer& tokenizer,
-              const Reading& reading, std::shared_ptr<HttpReply> reply, size_t prompts,
-              OnAnswer on_answer, Workers& writers);
+              const Reading& reading, const Visit& visit, size_t prompts, OnAnswer on_answer,
+              Workers& writers);
 
   // The listener of the answers to the prompt of this number.
   std::shared_ptr<AnswerListener> ListenerOf(size_t prompt);
@@ -72,28 +73,25 @@ class AnswerReply : public std::enable_shared_from_this<AnswerReply> {
 
   // On a writer's thread: the reply to a call for no stream, once all answers have ended.
   void SendWhole();
-  void SendError(const absl::Status& status) noexcept;
   size_t ChoiceOf(size_t prompt, size_t choice) const { return prompt * call_.choices + choice; }
-  // Under the lock, as the next three.
+  // Under the lock, as the next two.
   void FailLocked(const absl::Status& status) noexcept;
   std::vector<AnswerEvent> Events(Choice& choice, absl::string_view text);
   // Counts the tokens of thoughts, and drops what follows the call of an answer that may have one.
   void Examine(size_t generated, Choice& choice, std::vector<AnswerEvent>& events);
-  void Write(std::string bytes);
 
   const Call call_;
-  const std::shared_ptr<HttpReply> reply_;
+  const Visit visit_;  // without its request
   const OnAnswer on_answer_;
   Workers& writers_;
   const bool tells_cached_;
   std::mutex mutex_;  // guards the members below
   const std::unique_ptr<ReplyWriter> writer_;
   std::vector<Choice> choices_;
-  bool begun_ = false;    // the writer has
-  bool streams_ = false;  // the reply has
-  bool over_ = false;     // the reply has ended: complete, or failed
+  EventStream stream_;  // started where the call asks for one
+  bool begun_ = false;  // the writer has
+  bool over_ = false;   // the reply has ended: complete, or failed
   size_t ends_ = 0;
-  absl::Time last_written_;
 };
 
 }  // namespace inlay::serve

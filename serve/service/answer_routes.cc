@@ -159,8 +159,8 @@ AnswerReply::OnAnswer AnswerRoutes::LogAnswers(const std::vector<AnswerRequest>&
   };
 }
 
-absl::Status AnswerRoutes::SubmitAll(std::vector<AnswerRequest> requests, const Visit& visit,
-                                     const std::shared_ptr<AnswerReply>& answers) {
+void AnswerRoutes::SubmitAll(std::vector<AnswerRequest> requests, const Visit& visit,
+                             const std::shared_ptr<AnswerReply>& answers) {
   std::vector<uint64_t> ids;
   absl::Status status;
   for (size_t i = 0; i < requests.size() && status.ok(); ++i) {
@@ -170,14 +170,15 @@ absl::Status AnswerRoutes::SubmitAll(std::vector<AnswerRequest> requests, const 
     if (id.ok()) ids.push_back(*id);
   }
   if (!status.ok()) {
+    // First: the others end as cancelled, which would be the reply otherwise.
+    answers->Fail(status);
     for (const uint64_t id : ids) scheduler_->Cancel(id);
-    return status;
+    return;
   }
   answers->Accepted();
   visit.reply->OnGone([this, ids] {
     for (const uint64_t id : ids) scheduler_->Cancel(id);
   });
-  return absl::OkStatus();
 }
 
 absl::StatusOr<std::shared_ptr<const AnswerGrammar>> AnswerRoutes::GrammarFor(
@@ -274,11 +275,10 @@ absl::Status AnswerRoutes::TryAnswer(const Visit& visit) {
       .seed = requests[0].options.sampling.seed};
   AnswerReply::OnAnswer on_answer = LogAnswers(requests, visit);
   const auto answers =
-      std::make_shared<AnswerReply>(std::move(call), header, tokenizer_, reading, visit.reply,
+      std::make_shared<AnswerReply>(std::move(call), header, tokenizer_, reading, visit,
                                     requests.size(), std::move(on_answer), writers_);
   Watch(answers);
-  if (const absl::Status status = SubmitAll(std::move(requests), visit, answers); !status.ok())
-    answers->Fail(status);
+  SubmitAll(std::move(requests), visit, answers);
   return absl::OkStatus();
 }
 

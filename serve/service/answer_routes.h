@@ -78,8 +78,9 @@ class AnswerRoutes {
   absl::StatusOr<std::shared_ptr<const AnswerGrammar>> GrammarFor(const Call& call,
                                                                   const AnswerFormat& format,
                                                                   bool in_thinking) const;
-  absl::Status SubmitAll(std::vector<AnswerRequest> requests, const Visit& visit,
-                         const std::shared_ptr<AnswerReply>& answers);
+  // Where the scheduler refuses one of the requests, that is the reply.
+  void SubmitAll(std::vector<AnswerRequest> requests, const Visit& visit,
+                 const std::shared_ptr<AnswerReply>& answers);
   void Watch(const std::shared_ptr<AnswerReply>& answers);
 
   const LoadedModel& model_;

@@ -49,7 +49,7 @@ void ReplayAnswer(Scheduler& scheduler, AnswerGrammars& grammars,
   request.priority = visit.client.priority;
   request.deadline = visit.deadline;
   const auto listener = std::make_shared<ReplayListener>(
-      visit, *record, record->engine_fingerprint == engine_fingerprint);
+      visit.WithoutRequest(), *record, record->engine_fingerprint == engine_fingerprint);
   const absl::StatusOr<uint64_t> id = scheduler.Submit(std::move(request), listener);
   if (!id.ok()) return visit.Fail(id.status());
   visit.reply->OnGone([&scheduler, id = *id] { scheduler.Cancel(id); });

@@ -120,11 +120,8 @@ absl::Status ReplyProbabilities(const ProbabilitiesHost& host, const Session& se
                 {"version", session.version},
                 {"begin", asked.begin},
                 {"end", asked.end}};
-  // Without the body, of which nothing is needed any more.
-  Visit kept{
-      .request = {}, .reply = visit.reply, .client = visit.client, .protocol = visit.protocol};
   const auto listener =
-      std::make_shared<ProbabilitiesListener>(host, std::move(kept), std::move(reply));
+      std::make_shared<ProbabilitiesListener>(host, visit.WithoutRequest(), std::move(reply));
   INLAY_ASSIGN_OR_RETURN(const uint64_t id, host.scheduler.Submit(std::move(request), listener));
   visit.reply->OnGone([&scheduler = host.scheduler, id] { scheduler.Cancel(id); });
   return absl::OkStatus();

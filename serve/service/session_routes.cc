@@ -387,9 +387,6 @@ absl::Status SessionRoutes::StartTurn(const Visit& visit, const TurnBody& body, 
                                   : prompts_.PrepareMessages(session, call, &turn, &request));
   turn.given = turn.tokens.size();
   turn.options = request.options;
-  // Without the body, of which nothing is needed any more.
-  Visit kept{
-      .request = {}, .reply = visit.reply, .client = visit.client, .protocol = visit.protocol};
   std::function<void(const AnswerEnd&)> on_answer;
   if (host_.logger) on_answer = host_.logger(request, visit);
   const auto running =
@@ -399,7 +396,7 @@ absl::Status SessionRoutes::StartTurn(const Visit& visit, const TurnBody& body, 
                                                        .hold = std::move(hold),
                                                        .reader = std::move(reader),
                                                        .stream = call.stream,
-                                                       .visit = std::move(kept),
+                                                       .visit = visit.WithoutRequest(),
                                                        .savers = &savers_,
                                                        .on_answer = std::move(on_answer)});
   {

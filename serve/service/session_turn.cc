@@ -1,7 +1,6 @@
 #include "serve/service/session_turn.h"
 
 #include <algorithm>
-#include <exception>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,15 +8,12 @@
 #include "absl/time/clock.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
-#include "base/steady_time.h"
 #include "serve/api/reply_parts.h"
 #include "serve/api/sse.h"
 #include "serve/service/session_reply.h"
 
 namespace inlay::serve {
 namespace {
-
-constexpr absl::string_view kTurnStream = "text/event-stream";
 
 // The last event of a stream: the turn, or why there is none.
 std::string TurnEvent(const Session& session, const SessionTurn& turn) {
@@ -38,38 +34,18 @@ RunningTurn::RunningTurn(Parts parts)
     : client_(parts.visit.client.identity),
       name_(parts.session.name),
       parts_(std::move(parts)),
-      hold_(std::move(parts_.hold)),
-      last_written_(SteadyNow()) {}
+      hold_(std::move(parts_.hold)) {}
 
 void RunningTurn::StartStream() {
-  if (!parts_.stream || streams_ || state_ == State::kOver) return;
-  readers_.push_back({.reply = parts_.visit.reply, .gone = nullptr});
-  parts_.visit.reply->StartStream(200, kTurnStream);
-  streams_ = true;
+  if (parts_.stream && state_ != State::kOver) stream_.Start(parts_.visit.reply);
 }
 
-void RunningTurn::Write(const std::string& bytes) {
-  if (bytes.empty()) return;
-  last_written_ = SteadyNow();
-  std::erase_if(readers_, [](const Reader& reader) { return reader.gone && *reader.gone; });
-  for (const Reader& reader : readers_) reader.reply->Write(bytes);
-}
-
-void RunningTurn::Finish() {
-  for (const Reader& reader : readers_) reader.reply->Finish();
-  readers_.clear();
-}
-
-bool RunningTurn::Follow(std::shared_ptr<HttpReply> reply) {
+bool RunningTurn::Follow(const std::shared_ptr<HttpReply>& reply) {
   const std::lock_guard lock(mutex_);
   if (state_ == State::kOver) return false;
   std::string bytes = SseData(RunningJson(parts_.session, parts_.turn));
   for (const AnswerEvent& event : said_) bytes += SseData(EventJson(event));
-  const auto gone = std::make_shared<std::atomic<bool>>(false);
-  readers_.push_back({.reply = reply, .gone = gone});
-  reply->StartStream(200, kTurnStream);
-  reply->Write(std::move(bytes));
-  reply->OnGone([gone] { *gone = true; });
+  stream_.Join(reply, std::move(bytes));
   return true;
 }
 
@@ -90,7 +66,7 @@ void RunningTurn::Accepted() {
 
 void RunningTurn::Ping(absl::Time before) {
   const std::lock_guard lock(mutex_);
-  if (state_ != State::kOver && last_written_ < before) Write(std::string(kSsePing));
+  if (state_ != State::kOver && stream_.IsSilentSince(before)) stream_.Write(std::string(kSsePing));
 }
 
 void RunningTurn::Fail(const absl::Status& status) {
@@ -102,14 +78,9 @@ void RunningTurn::FailLocked(const absl::Status& status) noexcept {
   state_ = State::kOver;
   // First, so that who reads the reply finds the session free.
   hold_.reset();
-  try {
-    Write(ErrorEvent(status));
-    Finish();
-  } catch (const std::exception&) {
-    for (const Reader& reader : readers_) reader.reply->FailWithoutMemory();
-    readers_.clear();
-  }
-  if (!streams_) parts_.visit.Fail(status);
+  const absl::Status told = parts_.visit.ForClient(status);
+  stream_.Fail([&] { return ErrorEvent(told); });
+  if (!stream_.started()) parts_.visit.Fail(told);
 }
 
 void RunningTurn::OnStart(const AnswerUsage& usage) {
@@ -124,10 +95,10 @@ void RunningTurn::WriteEvents(std::vector<AnswerEvent> events, size_t generated)
   std::string bytes;
   for (const AnswerEvent& event : events) {
     if (event.kind == AnswerEvent::Kind::kReasoning) reasoning_tokens_ = generated;
-    if (!readers_.empty()) bytes += SseData(EventJson(event));
+    if (stream_.has_readers()) bytes += SseData(EventJson(event));
     Remember(event);
   }
-  Write(bytes);
+  stream_.Write(bytes);
 }
 
 void RunningTurn::Remember(const AnswerEvent& event) {
@@ -191,16 +162,16 @@ void RunningTurn::SaveAndReply() {
   const std::lock_guard lock(mutex_);
   SessionTurn& turn = parts_.turn;
   // Without a seed of its own the request had another one there, and another answer.
-  if (theirs.has_value() && (readers_.empty() || theirs->tokens == turn.tokens)) {
+  if (theirs.has_value() && (!stream_.has_readers() || theirs->tokens == turn.tokens)) {
     turn = *std::move(theirs);
     saved = absl::OkStatus();
   }
   if (!saved.ok()) return FailLocked(saved);
   const absl::Status told = OrOutOfMemory("this turn", [&] {
     hold_.reset();
-    if (!readers_.empty()) Write(TurnEvent(parts_.session, turn));
-    Finish();
-    if (!streams_) parts_.visit.Send(TurnJson(parts_.session, turn));
+    if (stream_.has_readers()) stream_.Write(TurnEvent(parts_.session, turn));
+    stream_.Finish();
+    if (!stream_.started()) parts_.visit.Send(TurnJson(parts_.session, turn));
     state_ = State::kOver;
     return absl::OkStatus();
   });
@@ -218,11 +189,9 @@ absl::Status RunningTurn::Save(std::optional<SessionTurn>* theirs) const {
 
 void StreamTurn(const Visit& visit, const Session& session, const SessionTurn& turn,
                 const std::vector<AnswerEvent>& events) {
-  visit.reply->StartStream(200, kTurnStream);
   std::string bytes;
   for (const AnswerEvent& event : events) bytes += SseData(EventJson(event));
-  visit.reply->Write(bytes + TurnEvent(session, turn));
-  visit.reply->Finish();
+  SendEvents(*visit.reply, bytes + TurnEvent(session, turn));
 }
 
 }  // namespace inlay::serve

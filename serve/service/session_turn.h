@@ -2,7 +2,6 @@
 #ifndef INLAY_SERVE_SERVICE_SESSION_TURN_H_
 #define INLAY_SERVE_SERVICE_SESSION_TURN_H_
 
-#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -17,6 +16,7 @@
 #include "gemma_like/chat/answer_event.h"
 #include "serve/http/http_server.h"
 #include "serve/scheduler/answer_request.h"
+#include "serve/service/event_stream.h"
 #include "serve/service/session_answer.h"
 #include "serve/service/visit.h"
 #include "serve/service/workers.h"
@@ -54,7 +54,7 @@ class RunningTurn final : public AnswerListener, public std::enable_shared_from_
 
   // Streams the turn to this reply as well: what it has said, and what follows. False when it has
   // ended.
-  bool Follow(std::shared_ptr<HttpReply> reply);
+  bool Follow(const std::shared_ptr<HttpReply>& reply);
   bool ended();
   // Ends the answer at its next text, if the scheduler does not know of it yet.
   void Stop();
@@ -71,8 +71,6 @@ class RunningTurn final : public AnswerListener, public std::enable_shared_from_
  private:
   // Under the lock, but for SaveAndReply and Save.
   void StartStream();
-  void Write(const std::string& bytes);
-  void Finish();
   void FailLocked(const absl::Status& status) noexcept;
   void WriteEvents(std::vector<AnswerEvent> events, size_t generated);
   void Remember(const AnswerEvent& event);
@@ -96,14 +94,8 @@ class RunningTurn final : public AnswerListener, public std::enable_shared_from_
   std::optional<SessionStore::Hold> hold_;  // until the reply ends
   size_t reasoning_tokens_ = 0;
   bool stopped_ = false;
-  bool streams_ = false;  // the request's own reply is a stream
-  struct Reader {
-    std::shared_ptr<HttpReply> reply;
-    std::shared_ptr<const std::atomic<bool>> gone;  // null: it stays in any case
-  };
-  std::vector<Reader> readers_;    // of the stream, the request's own among them
+  EventStream stream_;             // started where the request asks for one
   std::vector<AnswerEvent> said_;  // for those who follow later; texts are joined
-  absl::Time last_written_;
 };
 
 // Streams a turn that is in the session, `events` of which are what its own stream told.

@@ -29,6 +29,7 @@ inline HttpHeaders RetryHeaders(const absl::Status& status) {
   return {};
 }
 
+// What a route has to know of a request, and how it replies to it.
 struct Visit {
   HttpRequest request;
   std::shared_ptr<HttpReply> reply;
@@ -38,11 +39,28 @@ struct Visit {
   std::shared_ptr<Failures> failures = nullptr;  // which errors are told to; null: nobody
   std::shared_ptr<Access> access = nullptr;      // null: requests are not logged
 
+  // For an answer that takes its time: all but the request, whose body would count towards
+  // HttpOptions::most_bodies until the answer ends.
+  Visit WithoutRequest() const {
+    return {.request = {},
+            .reply = reply,
+            .client = client,
+            .protocol = protocol,
+            .deadline = deadline,
+            .failures = failures,
+            .access = access};
+  }
+
+  // What the client is told of an error; the operator is told of the server's own: see Failures.
+  absl::Status ForClient(const absl::Status& error) const noexcept {
+    return failures == nullptr ? error : failures->ForClient(error);
+  }
+
   void Send(Json body) const { SendText(DumpJson(std::move(body))); }
   void SendText(std::string body) const { reply->Send(200, "application/json", std::move(body)); }
-  // Also where there is no memory for that, as the status may say.
+  // Replies with an error, also where there is no memory for that, as the status may say.
   void Fail(const absl::Status& error) const noexcept {
-    const absl::Status status = failures == nullptr ? error : failures->ForClient(error);
+    const absl::Status status = ForClient(error);
     try {
       HttpHeaders headers = RetryHeaders(status);
       if (absl::IsUnauthenticated(status)) headers.emplace_back("WWW-Authenticate", "Bearer");

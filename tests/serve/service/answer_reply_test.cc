@@ -7,6 +7,8 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
@@ -28,7 +30,8 @@ class AnswerReplyTest : public testing::TestWithParam<bool> {
     call.prompts = {std::string("a")};
     call.stream = GetParam();
     return std::make_shared<AnswerReply>(std::move(call), ReplyHeader{}, *tokenizer_,
-                                         AnswerReply::Reading{}, reply_, 1, nullptr, writers_);
+                                         AnswerReply::Reading{}, VisitOf(Protocol::kCompletions), 1,
+                                         nullptr, writers_);
   }
 
   // Of a chat whose answers may have one call.
@@ -41,11 +44,19 @@ class AnswerReplyTest : public testing::TestWithParam<bool> {
         std::move(call), ReplyHeader{}, *tokenizer_,
         AnswerReply::Reading{.format = &format,
                              .options = {.in_thinking = in_thinking, .calls = true}},
-        reply_, 1, nullptr, writers_);
+        VisitOf(Protocol::kChatCompletions), 1, nullptr, writers_);
+  }
+
+  Visit VisitOf(Protocol protocol) const {
+    return {
+        .request = {}, .reply = reply_, .client = {}, .protocol = protocol, .failures = failures_};
   }
 
   const std::unique_ptr<Tokenizer> tokenizer_ = MustLoad(SpmBase());
   std::shared_ptr<FakeReply> reply_ = std::make_shared<FakeReply>();
+  std::vector<std::string> notes_;
+  const std::shared_ptr<Failures> failures_ = std::make_shared<Failures>(
+      [this](absl::string_view sentence) { notes_.emplace_back(sentence); });
   Workers writers_{1};
 };
 
@@ -139,6 +150,15 @@ TEST_P(AnswerReplyTest, NothingFollowsAFailure) {
   listener->OnStart({});
   listener->OnEnd({});
   EXPECT_EQ(reply_->body(), body);
+}
+
+// In whatever form the client is told.
+TEST_P(AnswerReplyTest, TheOperatorIsToldOfTheServersErrors) {
+  const auto answers = Make();
+  answers->Accepted();
+  answers->Fail(absl::DataLossError("a logit is NaN"));
+  EXPECT_THAT(reply_->body(), testing::HasSubstr("a logit is NaN"));
+  EXPECT_THAT(notes_, testing::ElementsAre("a request failed (500): a logit is NaN"));
 }
 
 }  // namespace

@@ -50,7 +50,12 @@ class FakeReply final : public HttpReply {
     finished_ = true;
     changed_.notify_all();
   }
-  void FailWithoutMemory() noexcept override { Send(503, "", "", {}); }
+  void FailWithoutMemory() noexcept override {
+    const std::lock_guard lock(mutex_);
+    if (status_ == 0) status_ = 503;
+    finished_ = true;
+    changed_.notify_all();
+  }
   void OnGone(std::function<void()> gone) override {
     {
       const std::lock_guard lock(mutex_);

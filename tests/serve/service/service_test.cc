@@ -18,12 +18,10 @@
 #include "absl/time/time.h"
 #include "gemma_like/chat/chat_renderer.h"
 #include "gemma_like/fingerprint.h"
-#include "gemma_like/grammar/answer_grammars.h"
 #include "io/gguf/gguf.h"
 #include "io/gguf/gguf_writer.h"
 #include "nlohmann/json.hpp"
 #include "serve/service/answer_log.h"
-#include "serve/service/answer_routes.h"
 #include "tests/gemma_like/model_fixture.h"
 #include "tests/must.h"
 #include "tests/serve/service/fake_reply.h"
@@ -209,25 +207,6 @@ TEST(ServiceTest, ToolsOfResponsesAreStrictIfPossible) {
   EXPECT_EQ(status(true), 400);
   for (const json& strict : {json(false), json(nullptr), json(json::value_t::discarded)})
     EXPECT_EQ(status(strict), 200) << strict.type_name();
-}
-
-// With prefixes shared, clients take turns all the same.
-TEST(ServiceTest, OwnersAreTheClientsWhereverPrefixesAre) {
-  const LoadedModel model = LoadBard();
-  const absl::StatusOr<ChatRenderer> no_chats = absl::InvalidArgumentError("no chats");
-  AnswerGrammars grammars(*model.tokenizer);
-  const Visit visit{.request = {},
-                    .reply = nullptr,
-                    .client = {.name = "a", .owner = 3},
-                    .protocol = Protocol::kCompletions};
-  for (const bool shared : {false, true}) {
-    ServiceOptions options;
-    options.share_prefixes = shared;
-    const AnswerRoutes routes(model, no_chats, options, Fingerprints(), nullptr, grammars);
-    const AnswerRequest request = Must(routes.MakeRequest(Call(), visit));
-    EXPECT_EQ(request.owner, 3);
-    EXPECT_EQ(request.prefix_owner, shared ? 0 : 3);
-  }
 }
 
 TEST(ServiceTest, ModelsAsEachProtocolHasThem) {

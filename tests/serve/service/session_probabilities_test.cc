@@ -7,13 +7,13 @@
 
 #include <limits>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "tests/serve/service/fake_reply.h"
+#include "tests/serve/service/fake_scheduler.h"
 #include "tests/serve/service/session_routes_fixture.h"
 
 namespace inlay::serve {
@@ -128,28 +128,6 @@ TEST_F(SessionProbabilitiesTest, RefusesByName) {
   EXPECT_EQ(Send("GET", "/v1/sessions/talk/probabilities", "")->status(), 404);
 }
 
-// Keeps one request, which a test answers.
-class OneRequest final : public Scheduler {
- public:
-  absl::StatusOr<uint64_t> Submit(AnswerRequest given,
-                                  std::shared_ptr<AnswerListener> listening) override {
-    if (!refused.ok()) return refused;
-    request = std::move(given);
-    listener = std::move(listening);
-    return 77;
-  }
-  void Cancel(uint64_t id) override { cancelled = id; }
-  void Stop(uint64_t) override {}
-  void Drain(absl::Duration) override {}
-  SchedulerStats stats() const override { return {}; }
-  size_t context() const override { return 512; }
-
-  absl::Status refused;
-  AnswerRequest request;
-  std::shared_ptr<AnswerListener> listener;
-  std::optional<uint64_t> cancelled;
-};
-
 class ReplyProbabilitiesTest : public ::testing::Test {
  protected:
   ReplyProbabilitiesTest() {
@@ -166,46 +144,42 @@ class ReplyProbabilitiesTest : public ::testing::Test {
   }
 
   Session session_;
-  OneRequest scheduler_;
+  FakeScheduler scheduler_;
   std::shared_ptr<FakeReply> reply_ = std::make_shared<FakeReply>();
   Workers writers_{1};  // last: it writes the reply
 };
 
 TEST_F(ReplyProbabilitiesTest, AsksForWhatIsNeededAndNoMore) {
   ASSERT_TRUE(Reply().ok());
-  EXPECT_EQ(scheduler_.request.prompt, std::vector<int32_t>({5, 6, 7}));
-  EXPECT_EQ(scheduler_.request.options.max_tokens, 0u);
-  EXPECT_EQ(scheduler_.request.options.score_from, 2u);
-  EXPECT_EQ(scheduler_.request.options.top_chances, 1u);
-  EXPECT_EQ(scheduler_.request.owner, 3);
+  const AnswerRequest& request = scheduler_.asked.at(0).request;
+  EXPECT_EQ(request.prompt, std::vector<int32_t>({5, 6, 7}));
+  EXPECT_EQ(request.options.max_tokens, 0u);
+  EXPECT_EQ(request.options.score_from, 2u);
+  EXPECT_EQ(request.options.top_chances, 1u);
+  EXPECT_EQ(request.owner, 3);
   const ChosenToken chosen{7, -std::numeric_limits<float>::infinity(), {{6, -0.5f}}};
   AnswerUpdate update;
   update.chosen = {&chosen, 1};
-  EXPECT_TRUE(scheduler_.listener->OnUpdate(update));
-  scheduler_.listener->OnEnd({});
+  EXPECT_TRUE(scheduler_.asked.at(0).listener->OnUpdate(update));
+  scheduler_.End(1);
   reply_->Wait();
   EXPECT_EQ(reply_->status(), 200);
   const json token = reply_->Json()["tokens"][0];
   EXPECT_EQ(token["id"], 7);
   EXPECT_EQ(token["logprob"], -9999.0) << "JSON has no infinity";
   EXPECT_EQ(token["top"][0]["logprob"], -0.5);
-  EXPECT_FALSE(scheduler_.cancelled.has_value());
 }
 
 TEST_F(ReplyProbabilitiesTest, EndsWhenTheClientLeaves) {
   ASSERT_TRUE(Reply().ok());
   reply_->Leave();
-  EXPECT_EQ(scheduler_.cancelled, 77u);
-  AnswerEnd end;
-  end.status = absl::CancelledError("cancelled");
-  scheduler_.listener->OnEnd(end);
   reply_->Wait();
   EXPECT_EQ(reply_->status(), 499);
 }
 
 TEST_F(ReplyProbabilitiesTest, ReturnsWhatTheSchedulerRefuses) {
-  scheduler_.refused = absl::ResourceExhaustedError("too many");
-  EXPECT_EQ(Reply(), scheduler_.refused);
+  scheduler_.places = 0;
+  EXPECT_EQ(Reply(), scheduler_.refusal);
   EXPECT_EQ(reply_->status(), 0) << "the caller replies";
 }
 

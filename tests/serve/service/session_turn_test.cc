@@ -28,8 +28,8 @@ namespace {
 
 class RunningTurnTest : public testing::Test {
  protected:
-  // A streamed turn of the session "talk", which is made with one turn before it.
-  std::shared_ptr<RunningTurn> Begin() {
+  // A turn of the session "talk", which is made with one turn before it.
+  std::shared_ptr<RunningTurn> Begin(bool stream = true) {
     Session session = MakeSession("talk");
     AddTurn(session, SessionTurn::Kind::kAnswer, 0, {1, 2}, {3});
     auto hold = Must(store_.Acquire(client_.identity, session.name));
@@ -48,8 +48,12 @@ class RunningTurnTest : public testing::Test {
                            .store = &store_,
                            .hold = std::move(hold),
                            .reader = SessionAnswerReader(AnswerFormat(), {}, "1"),
-                           .stream = true,
-                           .visit = {{}, reply_, client_, Protocol::kChatCompletions},
+                           .stream = stream,
+                           .visit = {.request = {},
+                                     .reply = reply_,
+                                     .client = client_,
+                                     .protocol = Protocol::kChatCompletions,
+                                     .failures = failures_},
                            .savers = &savers_,
                            .on_answer = nullptr});
     running->Accepted();
@@ -64,6 +68,9 @@ class RunningTurnTest : public testing::Test {
   const Json messages_ = Json::array({{{"role", "user"}, {"content", "Who follows?"}}});
   const std::shared_ptr<FakeReply> reply_ = std::make_shared<FakeReply>();
   const std::shared_ptr<FakeReply> follower_ = std::make_shared<FakeReply>();
+  std::vector<std::string> notes_;
+  const std::shared_ptr<Failures> failures_ = std::make_shared<Failures>(
+      [this](absl::string_view sentence) { notes_.emplace_back(sentence); });
   Workers savers_{1};
 };
 
@@ -119,6 +126,22 @@ TEST_F(RunningTurnTest, NobodyElseWaitsForAStoreThatHangs) {
     EXPECT_EQ(reply->Events().back()["type"], "turn") << reply->body();
   }
   EXPECT_EQ(Must(store_.Load(client_.identity, "talk")).turns.size(), 2u);
+}
+
+TEST_F(RunningTurnTest, TheOperatorIsToldOfAnErrorInAStream) {
+  Begin()->Fail(absl::DataLossError("a logit is NaN"));
+  EXPECT_THAT(reply_->body(), testing::HasSubstr("a logit is NaN"));
+  EXPECT_THAT(notes_, testing::ElementsAre("a request failed (500): a logit is NaN"));
+}
+
+// Also where who has asked for the turn is told in another form than those who follow it.
+TEST_F(RunningTurnTest, TheOperatorIsToldOfAnErrorOnce) {
+  const auto running = Begin(/*stream=*/false);
+  EXPECT_TRUE(running->Follow(follower_));
+  running->Fail(absl::DataLossError("a logit is NaN"));
+  EXPECT_EQ(reply_->status(), 500);
+  EXPECT_EQ(follower_->Events().back()["type"], "error");
+  EXPECT_THAT(notes_, testing::ElementsAre("a request failed (500): a logit is NaN"));
 }
 
 }  // namespace
