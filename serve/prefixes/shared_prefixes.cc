@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "base/byte_stream.h"
 #include "base/out_of_memory.h"
@@ -18,11 +19,11 @@ namespace {
 // One state takes at most this share of the budget, and fits into a value of Redis (512 MiB).
 constexpr uint64_t kShareOfBudget = 4;
 constexpr uint64_t kMostValue = uint64_t{511} << 20;
-// So many states may be in this process's memory on their way to the store or from it.
+// At most kMostHeld states are in memory between this process and the store.
 constexpr uint64_t kMostHeld = 4;
 // While more of a conversation will follow, a state is stored if it is longer by this share.
 constexpr double kLonger = 0.25;
-// Of the lengths that a root has so many are looked for, the longest, and so many at a time.
+// Only the longest kMostLengths lengths of a root are tried, kLengthsAtATime per request.
 constexpr size_t kMostLengths = 4096;
 constexpr size_t kLengthsAtATime = 256;
 
@@ -242,7 +243,9 @@ absl::Status SharedPrefixes::TryOffer(absl::string_view owner, const KVCache& ca
   TextSink sink(bytes);
   INLAY_RETURN_IF_ERROR(snapshot->Save(model_, sink));
   const auto held = Hold(std::move(bytes), held_);
+  // Before the job is queued, which may end at any time then and take this back.
   known_.Add(root, length, states.back());
+  absl::Cleanup not_taken = [&] { known_.Remove(root, length, states.back()); };
   const bool taken =
       writes_.Add({.run = [this, root, length, name = states.back(),
                            held](SnapshotStore& store) -> absl::Status {
@@ -258,7 +261,7 @@ absl::Status SharedPrefixes::TryOffer(absl::string_view owner, const KVCache& ca
                      return absl::OkStatus();
                    },
                    .end = [] {}});
-  if (!taken) known_.Remove(root, length, states.back());
+  if (taken) std::move(not_taken).Cancel();
   return absl::OkStatus();
 }
 
