@@ -93,6 +93,12 @@ void ModelDrafter::StartAnswer(const SamplingOptions& sampling, size_t begin) {
   calls_ = 0;
 }
 
+void ModelDrafter::Pause() {
+  (void)Empty();  // without memory for that it keeps what it has
+  logits_ = std::vector<float>();
+  calls_ = 0;  // else the pause would count as the time of a pass
+}
+
 void ModelDrafter::LearnFrom(absl::Span<const int32_t> tokens) {
   const size_t common = CommonLength(text_, tokens);
   // Otherwise the answer ended with the draft, or this is another conversation.

@@ -53,6 +53,7 @@ class ModelDrafter final : public Drafter {
       KvType type = kDefaultKvType, DraftCostsAre are = DraftCostsAre::kMeasured);
 
   void StartAnswer(const SamplingOptions& sampling, size_t begin) override;
+  void Pause() override;
   std::vector<int32_t> Draft(absl::Span<const int32_t> tokens, size_t most) override;
 
  private:

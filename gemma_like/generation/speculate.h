@@ -23,6 +23,9 @@ class Drafter {
   virtual ~Drafter() = default;
   // Told before an answer: how the model will draw its tokens, and its position in the text.
   virtual void StartAnswer(const SamplingOptions& /*sampling*/, size_t /*begin*/) {}
+  // Told when an answer pauses between two drafts: gives up the memory that the text takes, which
+  // is read again for the next draft.
+  virtual void Pause() {}
   // Up to `most` tokens that may follow `tokens`; none when it has no candidates.
   virtual std::vector<int32_t> Draft(absl::Span<const int32_t> tokens, size_t most) = 0;
 };

@@ -7,11 +7,12 @@
 #include "absl/types/span.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
+#include "gemma_like/generation/speculate.h"
 
 namespace inlay::serve {
 namespace {
 
-// Drafted tokens cost a little each: after so many the share that was right decides.
+// After kTried drafted tokens, drafting goes on only if kLeastRight of them were accepted.
 constexpr size_t kTried = 32;
 constexpr double kLeastRight = 0.3;
 
@@ -37,23 +38,21 @@ size_t Answer::length() const {
   return generation_->conversation().size();
 }
 
-absl::Status Answer::Start(const KVCache& empty, const Tokenizer& tokenizer, PromptReuse reuse,
+absl::Status Answer::Begin(const KVCache& empty, const Tokenizer& tokenizer, PromptReuse reuse,
                            size_t draft, std::shared_ptr<Drafter> drafter, size_t scored_rows) {
+  assert(!has_begun());
   return OrOutOfMemory("this answer", [&]() -> absl::Status {
-    if (generation_ != nullptr) {
-      refill_ = std::make_unique<PromptSteps>(*cache_, tokens_, std::move(reuse));
-      return absl::OkStatus();
-    }
     GenerateOptions options = ticket_->request.options;
     options.sampling.choice += static_cast<uint32_t>(choice_);
     options.draft = draft;
-    options.drafter = std::move(drafter);
+    options.drafter = drafter;
     options.scored_rows = scored_rows;
     if (choice_ > 0) options.score_from = std::nullopt;  // the first one has done it
     INLAY_ASSIGN_OR_RETURN(cache_, empty.Fork());
     INLAY_ASSIGN_OR_RETURN(generation_,
                            Generation::Begin(tokenizer, *cache_, ticket_->request.prompt,
                                              std::move(options), std::move(reuse)));
+    drafter_ = std::move(drafter);
     return absl::OkStatus();
   });
 }
@@ -63,12 +62,22 @@ absl::Status Answer::Pause(const KVCache& empty) {
     INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<KVCache> emptied, empty.Fork());
     if (generation_->in_prompt()) {
       generation_ = nullptr;  // nothing was chosen yet: it begins anew
+      drafter_ = nullptr;
     } else if (refill_ == nullptr) {
       const absl::Span<const int32_t> tokens = generation_->conversation();
       tokens_.assign(tokens.begin(), tokens.end());
     }
     refill_ = nullptr;
+    if (drafter_ != nullptr) drafter_->Pause();
     return cache_->Restore(std::move(*emptied));
+  });
+}
+
+absl::Status Answer::Resume(PromptReuse reuse) {
+  assert(has_begun() && refill_ == nullptr);
+  return OrOutOfMemory("this answer", [&] {
+    refill_ = std::make_unique<PromptSteps>(*cache_, tokens_, std::move(reuse));
+    return absl::OkStatus();
   });
 }
 
@@ -82,6 +91,7 @@ bool Answer::Stop() {
 std::unique_ptr<KVCache> Answer::End() {
   refill_ = nullptr;
   generation_ = nullptr;
+  drafter_ = nullptr;
   tokens_.clear();
   return std::move(cache_);
 }

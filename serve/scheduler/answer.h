@@ -45,6 +45,8 @@ struct Ticket {
   absl::Status WhyEnded() const;
 };
 
+// Not safe to use from several threads. An answer begins, may be paused and resumed several times,
+// and ends; its listener hears of no pause.
 class Answer {
  public:
   Answer(std::shared_ptr<Ticket> ticket, size_t choice, uint64_t order)
@@ -63,12 +65,17 @@ class Answer {
   // Tokens that it has before its next step: of the prompt, and after a pause of the answer so far.
   size_t length() const;
 
-  // Begins, in a copy of the conversation `empty`. After a pause it computes again what it had.
-  // `draft`, `drafter` and `scored_rows`: see GenerateOptions.
-  absl::Status Start(const KVCache& empty, const Tokenizer& tokenizer, PromptReuse reuse,
+  // Begins with the prompt, in a copy of the conversation `empty`. `draft`, `drafter` and
+  // `scored_rows`: see GenerateOptions.
+  absl::Status Begin(const KVCache& empty, const Tokenizer& tokenizer, PromptReuse reuse,
                      size_t draft, std::shared_ptr<Drafter> drafter, size_t scored_rows);
-  // Gives the conversation's memory up, between steps.
+  // Gives the memory of the conversation up, and that of its drafter, between steps. An answer that
+  // was within its prompt has not begun then.
   absl::Status Pause(const KVCache& empty);
+  // Whether it is to be resumed after a pause, instead of begun.
+  bool has_begun() const { return generation_ != nullptr; }
+  // Computes again what it had before the pause.
+  absl::Status Resume(PromptReuse reuse);
   // Ends it where it is, between steps, as its listener does that has enough. False when nothing of
   // it was told yet.
   bool Stop();
@@ -116,6 +123,7 @@ class Answer {
   std::unique_ptr<KVCache> cache_;
   std::vector<int32_t> tokens_;          // of the conversation, while it is paused or refilled
   std::unique_ptr<PromptSteps> refill_;  // appends these again
+  std::shared_ptr<Drafter> drafter_;     // of the generation; null: it drafts from its text
   std::unique_ptr<Generation> generation_;
   // What the listener was told.
   size_t told_tokens_ = 0;

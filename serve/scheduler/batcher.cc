@@ -152,7 +152,7 @@ void Batcher::OfferAll(absl::Duration most_time) {
   // since the next prompt may part from it there.
   constexpr ptrdiff_t kPlaces = 3;
   struct Offered {
-    absl::Span<const int32_t> tokens;
+    std::unique_ptr<KVCache> snapshot;  // a fork, which shares its memory
     int32_t owner;
   };
   std::vector<Offered> offered;
@@ -160,20 +160,24 @@ void Batcher::OfferAll(absl::Duration most_time) {
   prefixes_.Visit([&](const KVCache& snapshot, int32_t owner) {
     const absl::Span<const int32_t> tokens = snapshot.tokens();
     const auto goes_on = [&](const Offered& other) {
-      return other.owner == owner && other.tokens.size() >= tokens.size() &&
-             other.tokens.first(tokens.size()) == tokens;
+      const absl::Span<const int32_t> others = other.snapshot->tokens();
+      return other.owner == owner && others.size() >= tokens.size() &&
+             others.first(tokens.size()) == tokens;
     };
-    const auto shared = shared_owners_.find(owner);
-    if (shared == shared_owners_.end() || bytes + snapshot.allocated_bytes() > most_bytes ||
+    if (!shared_owners_.contains(owner) || bytes + snapshot.allocated_bytes() > most_bytes ||
         std::count_if(offered.begin(), offered.end(), goes_on) >= kPlaces)
       return;
+    absl::StatusOr<std::unique_ptr<KVCache>> fork = snapshot.Fork();
+    if (!fork.ok()) return;
+    bytes += snapshot.allocated_bytes();
+    offered.push_back({*std::move(fork), owner});
+  });
+  for (const Offered& each : offered) {
     // One after the other, as each is copied to be stored.
     options_.shared_prefixes->Finish(end - SteadyNow());
     if (SteadyNow() >= end) return;
-    bytes += snapshot.allocated_bytes();
-    offered.push_back({tokens, owner});
-    options_.shared_prefixes->OfferLast(shared->second, snapshot);
-  });
+    options_.shared_prefixes->OfferLast(shared_owners_.at(each.owner), *each.snapshot);
+  }
   options_.shared_prefixes->Finish(end - SteadyNow());
 }
 
@@ -372,9 +376,10 @@ absl::StatusOr<std::shared_ptr<Drafter>> Batcher::NewDrafter() const {
 }
 
 absl::Status Batcher::Start(Answer& answer) {
-  INLAY_ASSIGN_OR_RETURN(std::shared_ptr<Drafter> drafter, NewDrafter());
   TakeFetched(answer.ticket());
-  return answer.Start(*empty_, tokenizer_, ReuseFor(answer), options_.draft, std::move(drafter),
+  if (answer.has_begun()) return answer.Resume(ReuseFor(answer));
+  INLAY_ASSIGN_OR_RETURN(std::shared_ptr<Drafter> drafter, NewDrafter());
+  return answer.Begin(*empty_, tokenizer_, ReuseFor(answer), options_.draft, std::move(drafter),
                       scored_rows_);
 }
 
@@ -438,8 +443,8 @@ std::vector<Batcher::Share> Batcher::Compose() {
   for (const AnswerPtr& answer : running_) {
     if (!answer->in_prompt()) decoding.push_back(answer.get());
   }
-  // An answer that needs more memory may pause itself or one that it goes before, none that already
-  // has its share.
+  // In order of priority: an answer that lacks memory pauses itself or a later one, never one that
+  // already has its share.
   std::sort(decoding.begin(), decoding.end(), GoesBefore);
   std::vector<Share> shares;
   size_t left = engine_.info().max_batch;

@@ -75,6 +75,7 @@ class Batcher {
 
   // For one answer; null: it drafts from its text.
   absl::StatusOr<std::shared_ptr<Drafter>> NewDrafter() const;
+  // Begins or resumes it.
   absl::Status Start(Answer& answer);
 
   void EndCancelled();

@@ -173,6 +173,20 @@ TEST_F(ModelDrafterTest, AnswersGoOnWhereDraftsEnd) {
   EXPECT_EQ(pool->used_bytes(), 0u);
 }
 
+TEST_F(ModelDrafterTest, APauseGivesItsMemoryUp) {
+  const LoadedModel same = LoadBard();
+  const auto pool = std::make_shared<BlockPool>(BlockPool::Options{.limit_bytes = 64 << 20});
+  const auto drafter = Drafter(same, {.max_length = kContext, .pool = pool});
+  const Tokens draft = drafter->Draft(prompt_, 4);
+  ASSERT_FALSE(draft.empty());
+  EXPECT_GT(pool->used_bytes(), 0u);
+  drafter->Pause();
+  EXPECT_EQ(pool->used_bytes(), 0u);
+  const Tokens again = drafter->Draft(prompt_, 4);
+  ASSERT_FALSE(again.empty());
+  EXPECT_EQ(again[0], draft[0]);
+}
+
 TEST_F(ModelDrafterTest, NoTokenBeyondTheModelsVocabularyIsDrafted) {
   const LoadedModel same = LoadBard();
   const auto drafter =
