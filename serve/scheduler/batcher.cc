@@ -25,8 +25,6 @@ namespace {
 constexpr size_t kMostDrafting = 4;
 // Conversations of a draft model have this share of the memory.
 constexpr size_t kDraftShare = 8;
-// Tokens after a mark for which another snapshot does not pay.
-constexpr size_t kNearMark = 32;
 // The prompt that waits longest gets at least a quarter of a step.
 constexpr size_t kOldestShare = 4;
 
@@ -85,8 +83,8 @@ Batcher::Batcher(Engine& engine, const Tokenizer& tokenizer, const SchedulerOpti
       draft_pool_(
           std::make_shared<BlockPool>(BlockPool::Options{.limit_bytes = DraftMemory(options)})),
       empty_(std::move(empty)),
-      prefixes_(pool_->limit_bytes()),
       memory_(memory),
+      prefixes_(options_, pool_, *empty_, memory_),
       // Where memory is short prompts are scored in shorter steps, so that each fits alone.
       scored_rows_(memory_.MostRowsAlone(context_, kMostScoredRows)),
       budget_(options.step, engine.info().max_batch) {
@@ -106,79 +104,6 @@ absl::Status Batcher::Check(const AnswerRequest& request) const {
   }
   INLAY_RETURN_IF_ERROR(CheckScoring(request.options, request.prompt.size()));
   return CheckIds(request.prompt, engine_.info().vocab_size, " of the prompt");
-}
-
-bool Batcher::Fetch(const Ticket& ticket, std::function<void(FetchedPrefix)> done) const {
-  const AnswerRequest& request = ticket.request;
-  // A prompt that is scored is computed from its first token on.
-  if (options_.shared_prefixes == nullptr || !request.shared_owner.has_value() ||
-      request.options.score_from.has_value())
-    return false;
-  const size_t have = prefixes_.Cost(request.prompt, request.prefix_owner).reused;
-  return options_.shared_prefixes->Fetch(request.prompt, *request.shared_owner, have,
-                                         std::move(done));
-}
-
-void Batcher::TakeFetched(Ticket& ticket) {
-  const FetchedPrefix fetched = std::exchange(ticket.fetched, {});
-  if (fetched.bytes == nullptr) return;
-  const AnswerRequest& request = ticket.request;
-  // Another request may have brought or computed it meanwhile.
-  const size_t have = prefixes_.Cost(request.prompt, request.prefix_owner).reused;
-  if (have + 1 >= fetched.length) return;
-  const size_t needed = memory_.BytesFor(fetched.length, 0);
-  while (pool_->limit_bytes() - pool_->used_bytes() < needed && prefixes_.DropOldest()) {
-  }
-  if (pool_->limit_bytes() - pool_->used_bytes() < needed) return;
-  const std::unique_ptr<KVCache> cache =
-      options_.shared_prefixes->Load(fetched, request.prompt, *empty_);
-  if (cache == nullptr || !prefixes_.Insert(*cache, request.prefix_owner)) return;
-  ++stats_.shared_hits;
-  stats_.shared_tokens += prefixes_.Cost(request.prompt, request.prefix_owner).reused - have;
-}
-
-void Batcher::Offer(const AnswerRequest& request, const KVCache& conversation) {
-  if (options_.shared_prefixes == nullptr || !request.shared_owner.has_value()) return;
-  shared_owners_.insert_or_assign(request.prefix_owner, *request.shared_owner);
-  options_.shared_prefixes->Offer(*request.shared_owner, conversation);
-}
-
-void Batcher::OfferAll(absl::Duration most_time) {
-  if (options_.shared_prefixes == nullptr) return;
-  const absl::Time end = SteadyNow() + most_time;
-  // More would evict from the store what was offered first, which was used last.
-  const uint64_t most_bytes = options_.shared_prefixes->budget_bytes() / 2;
-  // Of one conversation: its end, and the places before and after the prompt for its last answer,
-  // since the next prompt may part from it there.
-  constexpr ptrdiff_t kPlaces = 3;
-  struct Offered {
-    std::unique_ptr<KVCache> snapshot;  // a fork, which shares its memory
-    int32_t owner;
-  };
-  std::vector<Offered> offered;
-  uint64_t bytes = 0;
-  prefixes_.Visit([&](const KVCache& snapshot, int32_t owner) {
-    const absl::Span<const int32_t> tokens = snapshot.tokens();
-    const auto goes_on = [&](const Offered& other) {
-      const absl::Span<const int32_t> others = other.snapshot->tokens();
-      return other.owner == owner && others.size() >= tokens.size() &&
-             others.first(tokens.size()) == tokens;
-    };
-    if (!shared_owners_.contains(owner) || bytes + snapshot.allocated_bytes() > most_bytes ||
-        std::count_if(offered.begin(), offered.end(), goes_on) >= kPlaces)
-      return;
-    absl::StatusOr<std::unique_ptr<KVCache>> fork = snapshot.Fork();
-    if (!fork.ok()) return;
-    bytes += snapshot.allocated_bytes();
-    offered.push_back({*std::move(fork), owner});
-  });
-  for (const Offered& each : offered) {
-    // One after the other, as each is copied to be stored.
-    options_.shared_prefixes->Finish(end - SteadyNow());
-    if (SteadyNow() >= end) return;
-    options_.shared_prefixes->OfferLast(shared_owners_.at(each.owner), *each.snapshot);
-  }
-  options_.shared_prefixes->Finish(end - SteadyNow());
 }
 
 void Batcher::Add(const std::shared_ptr<Ticket>& ticket) {
@@ -266,9 +191,7 @@ void Batcher::End(Answer& answer, const absl::Status& status) {
   const std::unique_ptr<KVCache> conversation = ended->End();
   // The next turn of this chat begins with what was just said.
   if (!is_whole || conversation == nullptr) return;
-  const AnswerRequest& request = ended->ticket().request;
-  prefixes_.Insert(*conversation, request.prefix_owner, {.prompt = request.prompt.size()});
-  Offer(request, *conversation);
+  prefixes_.Keep(ended->ticket().request, *conversation);
 }
 
 void Batcher::EndCancelled() {
@@ -300,48 +223,6 @@ size_t Batcher::FirstBound(const Answer& answer) const {
                             ? request.prompt.size() + request.options.max_tokens + options_.draft
                             : answer.length() + options_.reserve;
   return std::min(length, context_);
-}
-
-namespace {
-
-// Adds to the marks of a prompt of `size` tokens the places where the next is likely to part from
-// it: where it parts from an earlier one itself, and before its last tokens, as many as that one
-// had after the place, if these are written anew for each prompt.
-void AddPlacesToPart(const PrefixCost& cost, size_t size, PromptReuse& reuse) {
-  std::vector<size_t>& marks = reuse.marks;
-  const bool is_new = cost.shared > cost.reused + kNearMark && cost.shared < size;
-  const auto next = std::lower_bound(marks.begin(), marks.end(), cost.shared);
-  const bool close = next != marks.end() && *next - cost.shared <= kNearMark;
-  if (is_new && !close) marks.insert(next, cost.shared);
-
-  // Prompts that part where many did before, as after instructions that they share, have no tail.
-  if (cost.tail == 0 || !(is_new || cost.at_tail)) return;
-  if (size <= cost.shared + kNearMark + cost.tail) return;
-  const size_t tail_mark = size - cost.tail;
-  const auto after = std::upper_bound(marks.begin(), marks.end(), tail_mark);
-  if (after != marks.begin() && tail_mark - *std::prev(after) <= kNearMark) return;
-  marks.insert(after, tail_mark);
-  reuse.tail_mark = tail_mark;
-}
-
-}  // namespace
-
-PromptReuse Batcher::ReuseFor(Answer& answer) {
-  const AnswerRequest& request = answer.ticket().request;
-  PromptReuse reuse{.prefixes = &prefixes_, .stride = options_.snapshot_stride};
-  reuse.marks = request.marks;
-  const PrefixCost cost = prefixes_.Cost(request.prompt, request.prefix_owner);
-  answer.reusable = cost.reused;
-  AddPlacesToPart(cost, request.prompt.size(), reuse);
-  // A snapshot costs as much as the states that it keeps from being written over. The few tokens
-  // after the last mark are not worth another, unless further answers start there.
-  const bool near =
-      !request.marks.empty() &&
-      request.prompt.size() - std::min(request.prompt.size(), request.marks.back()) <= kNearMark;
-  reuse.at_end = !near || request.choices > 1;
-  reuse.owner = request.prefix_owner;
-  reuse.at_snapshot = [this, &request](const KVCache& cache) { Offer(request, cache); };
-  return reuse;
 }
 
 void Batcher::Admit() {
@@ -376,11 +257,11 @@ absl::StatusOr<std::shared_ptr<Drafter>> Batcher::NewDrafter() const {
 }
 
 absl::Status Batcher::Start(Answer& answer) {
-  TakeFetched(answer.ticket());
-  if (answer.has_begun()) return answer.Resume(ReuseFor(answer));
+  prefixes_.TakeFetched(answer.ticket());
+  if (answer.has_begun()) return answer.Resume(prefixes_.ReuseFor(answer));
   INLAY_ASSIGN_OR_RETURN(std::shared_ptr<Drafter> drafter, NewDrafter());
-  return answer.Begin(*empty_, tokenizer_, ReuseFor(answer), options_.draft, std::move(drafter),
-                      scored_rows_);
+  return answer.Begin(*empty_, tokenizer_, prefixes_.ReuseFor(answer), options_.draft,
+                      std::move(drafter), scored_rows_);
 }
 
 void Batcher::Pause(Answer& answer) {
@@ -487,8 +368,7 @@ void Batcher::AddPrompts(size_t tokens, std::vector<Share>& shares) {
 void Batcher::EvictFor(const std::vector<Share>& shares) {
   size_t needed = 0;
   for (const Share& share : shares) needed += memory_.BytesToAppend(share.step.tokens.size());
-  while (pool_->limit_bytes() - pool_->used_bytes() < needed && prefixes_.DropOldest()) {
-  }
+  (void)prefixes_.MakeRoom(needed);
 }
 
 absl::Status Batcher::Compute(std::vector<Share>& shares) {
@@ -598,6 +478,8 @@ SchedulerStats Batcher::stats() const {
   stats.used_bytes = pool_->used_bytes() + draft_pool_->used_bytes();
   stats.snapshots = prefixes_.snapshots();
   stats.snapshot_bytes = prefixes_.bytes();
+  stats.shared_hits = prefixes_.shared_hits();
+  stats.shared_tokens = prefixes_.shared_tokens();
   return stats;
 }
 

@@ -6,8 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <string>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -16,11 +15,11 @@
 #include "cache/block_pool.h"
 #include "cache/kv_cache.h"
 #include "gemma_like/engine.h"
-#include "gemma_like/generation/prefix_cache.h"
 #include "io/tokenizer/tokenizer.h"
 #include "serve/scheduler/answer.h"
 #include "serve/scheduler/fair_queue.h"
 #include "serve/scheduler/memory_budget.h"
+#include "serve/scheduler/prompt_prefixes.h"
 #include "serve/scheduler/scheduler_options.h"
 #include "serve/scheduler/scheduler_stats.h"
 #include "serve/scheduler/step_budget.h"
@@ -37,9 +36,10 @@ class Batcher {
   absl::Status Check(const AnswerRequest& request) const;
   size_t context() const { return context_; }
 
-  // Looks for a state of the ticket's prompt that another server has left. True: `done` will be
-  // called with it, or with none; see SharedPrefixes::Fetch.
-  bool Fetch(const Ticket& ticket, std::function<void(FetchedPrefix)> done) const;
+  // See PromptPrefixes.
+  bool Fetch(const Ticket& ticket, std::function<void(FetchedPrefix)> done) const {
+    return prefixes_.Fetch(ticket, std::move(done));
+  }
 
   // Queues the answers to a request that passed Check. Without memory for that they end with
   // ResourceExhausted.
@@ -47,9 +47,8 @@ class Batcher {
 
   // Ends what was cancelled, stopped or is late, admits what waits, and computes one step.
   void Step();
-  // Leaves the conversations of which there are snapshots to other servers, or to this one after a
-  // restart, and waits until they are stored, or for `most`: the last thing before the end.
-  void OfferAll(absl::Duration most);
+  // The last thing before the end; see PromptPrefixes.
+  void OfferAll(absl::Duration most) { prefixes_.OfferAll(most); }
   bool idle() const { return waiting_.empty() && running_.empty(); }
 
   SchedulerStats stats() const;
@@ -80,12 +79,6 @@ class Batcher {
 
   void EndCancelled();
   void Admit();
-  // Where the answer's prompt may begin, and where it leaves snapshots.
-  PromptReuse ReuseFor(Answer& answer);
-  // Makes what another server has computed of the prompt a snapshot.
-  void TakeFetched(Ticket& ticket);
-  // Leaves a conversation of the request, of which a snapshot was stored, to other servers.
-  void Offer(const AnswerRequest& request, const KVCache& conversation);
   // Whether memory for the whole answer is promised when it is admitted.
   bool IsBounded(const AnswerRequest& request) const;
   // The rows of logits that each step of the answer needs at most.
@@ -133,11 +126,8 @@ class Batcher {
   const std::shared_ptr<BlockPool> pool_;
   const std::shared_ptr<BlockPool> draft_pool_;  // of the draft model's conversations
   const std::unique_ptr<KVCache> empty_;
-  PrefixCache prefixes_;
-  // What all servers call an owner of prefixes, by its number here. None is erased: there are no
-  // more than API keys have had names.
-  std::unordered_map<int32_t, std::string> shared_owners_;
   MemoryBudget memory_;
+  PromptPrefixes prefixes_;
   bool short_of_memory_ = false;  // the answer whose turn it is waits for memory
   const size_t scored_rows_;      // in a step of a prompt whose tokens are scored
   StepBudget budget_;
