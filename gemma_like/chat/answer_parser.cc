@@ -12,8 +12,7 @@
 namespace inlay {
 namespace {
 
-// The most bytes of thoughts that wait for what becomes of calls in them, so that a marker which
-// the thoughts only mention does not keep the rest of them back.
+// Most bytes of thoughts held back while it is undecided whether they hold calls.
 constexpr size_t kMostDraft = size_t{64} << 10;
 
 }  // namespace

@@ -98,7 +98,7 @@ void ReadSampling(FieldReader& body, Call* call) {
   CallSampling& sampling = call->sampling;
   ReadFloat(body, "temperature", 0, 2, &sampling.temperature);
   ReadFloat(body, "top_p", 0, 1, &sampling.top_p);
-  // The likeliest token alone, which any number above 0 keeps.
+  // The most likely token alone, which any number above 0 keeps.
   if (sampling.top_p == 0.0f) sampling.top_p = std::numeric_limits<float>::min();
   ReadFloat(body, "min_p", 0, 1, &sampling.min_p);
   std::optional<float> repeat, repetition;

@@ -17,7 +17,7 @@ class HeldBody {
   HeldBody(const HeldBody&) = delete;
   HeldBody& operator=(const HeldBody&) = delete;
 
-  // Whether the body may have grown to so many bytes without the sum exceeding `most`.
+  // Counts the body as one of `bytes`, no less than before. Whether the sum is at most `most` then.
   bool GrowTo(size_t bytes, size_t most) {
     const size_t more = bytes - bytes_;
     bytes_ = bytes;

@@ -29,7 +29,7 @@ namespace inlay::serve {
 struct SharedPrefixesOptions {
   SnapshotStoreOptions store;
   size_t ranks = 1;  // that have a part of each state, which only as many can use
-  // A state is stored, or fetched, only where that saves at least so many tokens: computing fewer
+  // A state is stored, or fetched, only where that saves at least this many tokens: computing fewer
   // would cost less. The same for all servers.
   size_t least_tokens = 256;
   // How long a request waits for a state before its prompt is computed.

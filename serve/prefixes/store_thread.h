@@ -17,6 +17,8 @@
 
 namespace inlay::serve {
 
+// Does one job after the other, and connects in between where that is needed. Safe to use from
+// several threads.
 class StoreThread {
  public:
   struct Job {

@@ -23,13 +23,13 @@ class MemoryBudget {
     return plan_.At(length) + plan_.append + plan_.snapshot + rows * row_bytes_;
   }
 
-  // Upper bound of what one append of so many tokens adds to the bytes in use.
+  // Upper bound of what one append of `tokens` tokens adds to the bytes in use.
   size_t BytesToAppend(size_t tokens) const {
     const size_t blocks = (tokens + kKvBlockRows - 1) / kKvBlockRows + 1;
     return plan_.append + plan_.snapshot + blocks * (plan_.per_block + plan_.ring_block);
   }
 
-  // The longest conversation, up to `most` tokens, that fits when it is alone with so many rows of
+  // The longest conversation, up to `most` tokens, that fits when it is alone with `rows` rows of
   // logits in a step; 0 when none does.
   size_t LongestAlone(size_t most, size_t rows) const {
     size_t fits = 0, too_long = most + 1;

@@ -20,7 +20,7 @@ namespace inlay::serve {
 inline constexpr size_t kMostProbabilities = 4096;
 
 // Which tokens of a session are asked for: those at the positions from `begin` >= 1, as the first
-// one follows nothing, to before `end`; each with the `top` likeliest in its place.
+// one follows nothing, to before `end`; each with the `top` most likely tokens at its position.
 struct ProbabilitiesBody {
   size_t begin = 1, end = 1;
   size_t top = 0;

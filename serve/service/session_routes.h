@@ -50,6 +50,8 @@ struct SessionHost {
   std::function<void(absl::string_view sentence)> note;  // see ServiceOptions
 };
 
+// Replies to requests for sessions, and to those for their turns once these are stored. Safe to use
+// from several threads.
 class SessionRoutes {
  public:
   SessionRoutes(const SessionHost& host, std::shared_ptr<StateStore> store,
@@ -123,8 +125,8 @@ class SessionRoutes {
   std::mutex mutex_;  // guards the next member
   std::vector<Entry> running_;
   std::atomic<size_t> waiting_ = 0;
-  // They use all others. Requests begin on some threads; on others turns are saved and
-  // probabilities are written.
+  // threads_: requests. savers_: stores turns and writes probabilities. Declared last: they use the
+  // other members.
   Workers savers_;
   std::unique_ptr<Workers> threads_;
 };

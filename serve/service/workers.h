@@ -17,6 +17,8 @@
 
 namespace inlay::serve {
 
+// Does what it is given on a fixed number of threads, in the order in which it came. Safe to use
+// from several threads.
 class Workers {
  public:
   // Throws where the system refuses a thread.
