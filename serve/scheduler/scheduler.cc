@@ -20,8 +20,6 @@ namespace {
 
 // How long the end of a server waits for the prefixes that it leaves to others.
 constexpr absl::Duration kTimeToStore = absl::Seconds(10);
-// Of a layer, after which a step looks whether its answers are cancelled, and of telling that.
-constexpr absl::Duration kTimeToCancel = absl::Seconds(5);
 
 class ThreadedScheduler final : public Scheduler {
  public:
@@ -85,7 +83,7 @@ class ThreadedScheduler final : public Scheduler {
       if (ticket != nullptr && !ticket->cancelled) ticket->drained = true;
     }
     CancelAll();
-    WaitFor(emptied_, lock, kTimeToCancel, empty);
+    WaitFor(emptied_, lock, options_.time_to_cancel, empty);
   }
 
   SchedulerStats stats() const override {

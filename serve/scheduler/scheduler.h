@@ -46,7 +46,7 @@ class Scheduler {
 
   // Accepts no more requests, and returns once all answers have ended: those that have not after
   // `most` with Unavailable: another server may be asked for them. Where their ends take longer
-  // than a few seconds, it does not wait for them.
+  // than SchedulerOptions::time_to_cancel, it does not wait for them.
   virtual void Drain(absl::Duration most) = 0;
 
   // As of the end of the last step or answer: an answer is counted before its end is told.

@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "io/store/state_store.h"
 #include "serve/sessions/session.h"
 #include "serve/sessions/store_errors.h"
@@ -25,6 +26,9 @@ namespace inlay::serve {
 struct SessionLimits {
   size_t most_sessions = 1000;           // of one client
   size_t most_bytes = size_t{32} << 20;  // of one session as a document
+  // Of a store that hangs: see StoreGate.
+  absl::Duration long_wait = absl::Seconds(1);
+  absl::Duration rest = absl::Seconds(1);
 };
 
 // What a list of sessions tells of one.
@@ -43,7 +47,7 @@ struct SessionSummary {
 // Keeps nothing itself: what it returns is in the store, and what it has saved is there when it
 // returns. Sessions of one name that belong to different clients (`client`: any text) are different
 // ones. The functions wait for the store; once it has kept one of them waiting in vain, all but
-// Save fail with Unavailable at once for a second (see StoreGate). Safe to use from several
+// Save fail with Unavailable at once for a while (see StoreGate). Safe to use from several
 // threads. Several servers may have the same sessions on one Redis server: of two that change a
 // session at the same time, the store takes the first one's change, and the other gets Aborted.
 class SessionStore {
@@ -51,7 +55,10 @@ class SessionStore {
   // `note`: see StoreErrors, by which errors of the store are told.
   SessionStore(std::shared_ptr<StateStore> store, SessionLimits limits,
                std::function<void(absl::string_view sentence)> note = nullptr)
-      : store_(std::move(store)), limits_(limits), errors_(std::move(note)) {}
+      : store_(std::move(store)),
+        limits_(limits),
+        errors_(std::move(note)),
+        gate_(limits.long_wait, limits.rest) {}
 
   // While it exists, nobody else in this process changes the session. It must not outlive the
   // store.

@@ -18,9 +18,7 @@ class StoreGate {
  public:
   // A use that ends with Unavailable after `long_wait` closes the gate. From `rest` later on one
   // use is let through to try again; any other outcome opens the gate.
-  explicit StoreGate(absl::Duration long_wait = absl::Seconds(1),
-                     absl::Duration rest = absl::Seconds(1))
-      : long_wait_(long_wait), rest_(rest) {}
+  StoreGate(absl::Duration long_wait, absl::Duration rest) : long_wait_(long_wait), rest_(rest) {}
 
   // The result of use(), an absl::Status or StatusOr; Unavailable without a call while the gate is
   // closed.

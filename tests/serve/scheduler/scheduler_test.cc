@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <future>
 #include <limits>
 #include <memory>
@@ -539,7 +541,6 @@ TEST_F(BardSchedulerTest, DrainEndsWhatRunsAndAcceptsNothing) {
             absl::StatusCode::kUnavailable);
 }
 
-// Not as what a client has cancelled: whoever still waits may ask another server.
 // A listener must not wait. The server's end is not to depend on that.
 TEST_F(BardSchedulerTest, DrainDoesNotWaitForEverForAListener) {
   class StuckListener final : public AnswerListener {
@@ -550,22 +551,27 @@ TEST_F(BardSchedulerTest, DrainDoesNotWaitForEverForAListener) {
       end_.wait();
     }
     bool OnUpdate(const AnswerUpdate&) override { return true; }
-    void OnEnd(const AnswerEnd&) override {}
+    void OnEnd(const AnswerEnd&) override { ended = true; }
 
     std::promise<void> begun;
+    std::atomic<bool> ended = false;
 
    private:
     const std::future<void> end_;
   };
-  auto scheduler = Make();
+  auto scheduler = Make({.time_to_cancel = absl::Milliseconds(1)});
   std::promise<void> end;
   const auto listener = std::make_shared<StuckListener>(end.get_future());
   Must(scheduler->Submit(Request("ROMEO:", 4), listener));
   listener->begun.get_future().wait();
-  scheduler->Drain(absl::ZeroDuration());
+  const std::future<void> drained =
+      std::async(std::launch::async, [&] { scheduler->Drain(absl::ZeroDuration()); });
+  EXPECT_EQ(drained.wait_for(std::chrono::seconds(60)), std::future_status::ready);
+  EXPECT_FALSE(listener->ended);
   end.set_value();
 }
 
+// Not as what a client has cancelled: whoever still waits may ask another server.
 TEST_F(BardSchedulerTest, DrainWithoutTimeEndsAnswersAsUnavailable) {
   auto scheduler = Make();
   std::vector<std::shared_ptr<Listener>> listeners;

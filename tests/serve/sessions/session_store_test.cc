@@ -15,7 +15,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/xxh64.h"
 #include "serve/sessions/session_json.h"
@@ -251,22 +250,24 @@ TEST_F(SessionStoreTest, ErrorsOfTheStoreAreTheOperatorsInFull) {
   EXPECT_EQ(notes.size(), 2u);
 }
 
+// Reads nothing while it hangs. That takes no time: tests say how long is a long wait.
+class HangingStore final : public ForwardingStore {
+ public:
+  using ForwardingStore::ForwardingStore;
+  absl::StatusOr<std::unique_ptr<StateReader>> Get(absl::string_view key) override {
+    ++calls_;
+    if (!hangs_) return ForwardingStore::Get(key);
+    return absl::DeadlineExceededError("no answer");
+  }
+  bool hangs_ = true;
+  int calls_ = 0;
+};
+
 // Requests that wait one after the other for a store that hangs would wait for ever.
 TEST_F(SessionStoreTest, OneRequestAtATimeWaitsForAStoreThatHangs) {
-  class Hanging final : public ForwardingStore {
-   public:
-    using ForwardingStore::ForwardingStore;
-    absl::StatusOr<std::unique_ptr<StateReader>> Get(absl::string_view key) override {
-      ++calls_;
-      if (!hangs_) return ForwardingStore::Get(key);
-      absl::SleepFor(absl::Milliseconds(1100));
-      return absl::DeadlineExceededError("no answer");
-    }
-    bool hangs_ = true;
-    int calls_ = 0;
-  };
-  const auto hanging = std::make_shared<Hanging>(states_);
-  SessionStore store(hanging, {});
+  const auto hanging = std::make_shared<HangingStore>(states_);
+  SessionStore store(hanging,
+                     {.long_wait = absl::ZeroDuration(), .rest = absl::InfiniteDuration()});
   ASSERT_TRUE(Create("ann", "talk").ok());
   const auto load = [&] { return store.Load("ann", "talk").status().code(); };
   EXPECT_EQ(load(), absl::StatusCode::kUnavailable);
@@ -276,13 +277,32 @@ TEST_F(SessionStoreTest, OneRequestAtATimeWaitsForAStoreThatHangs) {
   EXPECT_EQ(hanging->calls_, 1);
   // A turn that was computed is saved if there is any way.
   EXPECT_EQ(store.Save(Must(store.Acquire("ann", "new")), MakeSession("new")), absl::OkStatus());
-  absl::SleepFor(absl::Milliseconds(1100));
-  EXPECT_EQ(load(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(hanging->calls_, 2);
   hanging->hangs_ = false;
-  EXPECT_EQ(load(), absl::StatusCode::kUnavailable);
-  absl::SleepFor(absl::Milliseconds(1100));
+  EXPECT_EQ(load(), absl::StatusCode::kUnavailable) << "before the rest has ended";
+}
+
+TEST_F(SessionStoreTest, AStoreThatHasHungIsUsedAgain) {
+  const auto hanging = std::make_shared<HangingStore>(states_);
+  SessionStore store(hanging, {.long_wait = absl::ZeroDuration(), .rest = absl::ZeroDuration()});
+  ASSERT_TRUE(Create("ann", "talk").ok());
+  const auto load = [&] { return store.Load("ann", "talk").status().code(); };
+  for (int calls = 1; calls <= 3; ++calls) {
+    EXPECT_EQ(load(), absl::StatusCode::kUnavailable);
+    EXPECT_EQ(hanging->calls_, calls);
+  }
+  hanging->hangs_ = false;
   for (int i = 0; i < 3; ++i) EXPECT_EQ(load(), absl::StatusCode::kOk);
+}
+
+// One that fails at once keeps nobody waiting.
+TEST_F(SessionStoreTest, AStoreThatIsAwayIsAskedByEveryRequest) {
+  const auto hanging = std::make_shared<HangingStore>(states_);
+  SessionStore store(hanging,
+                     {.long_wait = absl::InfiniteDuration(), .rest = absl::InfiniteDuration()});
+  for (int calls = 1; calls <= 3; ++calls) {
+    EXPECT_EQ(store.Load("ann", "talk").status().code(), absl::StatusCode::kUnavailable);
+    EXPECT_EQ(hanging->calls_, calls);
+  }
 }
 
 TEST_F(SessionStoreTest, Limits) {
