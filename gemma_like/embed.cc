@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
-#include "ops/softmax.h"
+#include "ops/row_kernels.h"
 #include "ops/views.h"
 
 namespace inlay {

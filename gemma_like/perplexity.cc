@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "base/token_ids.h"
 #include "gemma_like/generation/sampler.h"
+#include "ops/row_kernels.h"
 #include "ops/softmax.h"
 
 namespace inlay {

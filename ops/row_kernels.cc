@@ -37,7 +37,7 @@ void RoundRow(const float* x, size_t cols, uint16_t* out) {
 }
 
 // The sum of 16 signed bytes.
-HWY_INLINE int32_t SumOf16(const int8_t* p) {
+HWY_INLINE int32_t VectorSumOf16(const int8_t* p) {
   const hn::CappedTag<int32_t, 4> di;
   const hn::Repartition<int8_t, decltype(di)> d8;
   const hn::Repartition<uint8_t, decltype(di)> du8;
@@ -85,15 +85,8 @@ void QuantizeBlocks(const float* x, size_t count, QuantizedBlock* out) {
   }
   for (size_t b = 0; b < count; ++b) {
     QuantizedBlock& block = out[b];
-    int32_t sums[2];
-    for (size_t i = 0; i < 2; ++i) sums[i] = SumOf16(block.quants + 16 * i);
     block.scale = scales[b];
-    block.sum = scales[b] * static_cast<float>(sums[0] + sums[1]);
-    block.correction = QuantizedBlock::kCorrection * (sums[0] + sums[1]);
-    for (size_t i = 0; i < 2; ++i) {
-      block.sums16[i] = scales[b] * static_cast<float>(sums[i]);
-      block.corrections16[i] = QuantizedBlock::kCorrection * sums[i];
-    }
+    SetSums(block, VectorSumOf16(block.quants), VectorSumOf16(block.quants + 16));
   }
 }
 
@@ -240,7 +233,7 @@ double SumOfRowExp(const float* x, size_t n, float largest) {
 
 void ExpOfRow(double* x, size_t n) { HWY_DYNAMIC_DISPATCH(ExpInPlace)(x, n); }
 
-bool IsRowFinite(const float* x, size_t n) { return HWY_DYNAMIC_DISPATCH(AllFiniteOf)(x, n); }
+bool AllFinite(const float* x, size_t n) { return HWY_DYNAMIC_DISPATCH(AllFiniteOf)(x, n); }
 
 }  // namespace inlay
 #endif  // HWY_ONCE

@@ -31,7 +31,7 @@ double SumOfRowExp(const float* x, size_t n, float largest);
 void ExpOfRow(double* x, size_t n);
 
 // True when all n values are finite.
-bool IsRowFinite(const float* x, size_t n);
+bool AllFinite(const float* x, size_t n);
 
 }  // namespace inlay
 

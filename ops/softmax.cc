@@ -118,6 +118,4 @@ void SetWeights(const std::vector<IndexedValue>& values, float temperature,
   ExpOfRow(weights.data(), weights.size());
 }
 
-bool AllFinite(const float* x, size_t n) { return IsRowFinite(x, n); }
-
 }  // namespace inlay

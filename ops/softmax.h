@@ -30,9 +30,6 @@ void TopK(const float* x, size_t n, size_t k, std::vector<IndexedValue>& top);
 void SetWeights(const std::vector<IndexedValue>& values, float temperature,
                 std::vector<double>& weights);
 
-// True when all n values are finite.
-bool AllFinite(const float* x, size_t n);
-
 }  // namespace inlay
 
 #endif  // INLAY_OPS_SOFTMAX_H_

@@ -19,6 +19,7 @@
 #include "gemma_like/inlay_c.h"
 #include "gemma_like/perplexity.h"
 #include "ops/cpu/float_environment.h"
+#include "ops/row_kernels.h"
 #include "ops/softmax.h"
 
 namespace inlay::c_api {

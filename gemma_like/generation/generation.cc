@@ -14,7 +14,7 @@
 #include "gemma_like/generation/stop_matcher.h"
 #include "gemma_like/grammar/answer_grammars.h"
 #include "gemma_like/grammar/grammar_guide.h"
-#include "ops/softmax.h"
+#include "ops/row_kernels.h"
 
 namespace inlay {
 

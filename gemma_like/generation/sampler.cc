@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "gemma_like/generation/counter_random.h"
 #include "ops/cpu/float_environment.h"
+#include "ops/row_kernels.h"
 #include "ops/softmax.h"
 
 namespace inlay {

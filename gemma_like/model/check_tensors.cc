@@ -16,7 +16,7 @@
 #include "ops/matmul/operand.h"
 #include "ops/matmul/packed_matrix.h"
 #include "ops/quant/dequantize.h"
-#include "ops/softmax.h"
+#include "ops/row_kernels.h"
 #include "ops/team.h"
 #include "ops/views.h"
 

@@ -42,9 +42,9 @@ class TileWriter {
         break;
     }
     quants_.resize(cols_);
-    scales_.resize(cols_ / GetUnpackedShape(w.type).group);
-    offsets_.resize(scales_.size());
-    UnpackRow(w.type, w.RowData(row), cols_, quants_.data(), scales_.data(), offsets_.data());
+    // No scales and offsets: they are copied from the blocks as they are.
+    UnpackRow(w.type, w.RowData(row), cols_, quants_.data(), /*scales=*/nullptr,
+              /*offsets=*/nullptr);
     if (PackedTable(format_) != nullptr) {
       for (int8_t& q : quants_) q = static_cast<int8_t>(index_of_[static_cast<uint8_t>(q)]);
     }
@@ -58,12 +58,9 @@ class TileWriter {
       case PackedFormat::kFives32:
         WriteFives(0x10, r);
         return WriteF16Scales(reinterpret_cast<const BlockQ5_0*>(w.RowData(row)), r);
-      case PackedFormat::kFivesOffset32: {
-        const auto* blocks = reinterpret_cast<const BlockQ5_1*>(w.RowData(row));
+      case PackedFormat::kFivesOffset32:
         WriteFives(0, r);
-        for (size_t g = 0; g < groups_; ++g) SetF16(Group(g) + layout_.offsets, r, blocks[g].m);
-        return WriteF16Scales(blocks, r);
-      }
+        return WriteF16ScalesAndOffsets(reinterpret_cast<const BlockQ5_1*>(w.RowData(row)), r);
       case PackedFormat::kFivesK:
         WriteFives(0, r);
         return WriteScalesK(reinterpret_cast<const BlockQ5_K*>(w.RowData(row)), r);
@@ -72,12 +69,9 @@ class TileWriter {
         return WriteScalesK(reinterpret_cast<const BlockQ4_K*>(w.RowData(row)), r);
       case PackedFormat::kSixK:
         return WriteSix(reinterpret_cast<const BlockQ6_K*>(w.RowData(row)), r);
-      case PackedFormat::kNibblesOffset32: {
-        const auto* blocks = reinterpret_cast<const BlockQ4_1*>(w.RowData(row));
+      case PackedFormat::kNibblesOffset32:
         WriteNibbles(0, r);
-        for (size_t g = 0; g < groups_; ++g) SetF16(Group(g) + layout_.offsets, r, blocks[g].m);
-        return WriteF16Scales(blocks, r);
-      }
+        return WriteF16ScalesAndOffsets(reinterpret_cast<const BlockQ4_1*>(w.RowData(row)), r);
       case PackedFormat::kTwosK:
         return WriteTwos(reinterpret_cast<const BlockQ2_K*>(w.RowData(row)), r);
       case PackedFormat::kThreesK:
@@ -174,10 +168,7 @@ class TileWriter {
       SetWord(Group(g), 0, r, bits);
       Group(g)[layout_.scales + r] = blocks[g / 16].scales[g % 16];
     }
-    for (size_t b = 0; b < cols_ / kSuperBlock; ++b) {
-      SetF16(Header(b), r, blocks[b].d);
-      SetF16(Header(b), kTileRows + r, blocks[b].m);
-    }
+    WriteHeadersWithMins(blocks, r);
   }
 
   // q + 4 or q in three bits: the low two of quad j at bit 2 (j % 4), the high one at bit j; `flip`
@@ -237,15 +228,18 @@ class TileWriter {
   }
 
   template <class Block>
+  void WriteF16ScalesAndOffsets(const Block* blocks, size_t r) {
+    WriteF16Scales(blocks, r);
+    for (size_t g = 0; g < groups_; ++g) SetF16(Group(g) + layout_.offsets, r, blocks[g].m);
+  }
+
+  template <class Block>
   void WriteScalesK(const Block* blocks, size_t r) {
     for (size_t g = 0; g < groups_; ++g) {
       Group(g)[layout_.scales + r] = blocks[g / 8].scales.Scale(g % 8);
       Group(g)[layout_.offsets + r] = blocks[g / 8].scales.Min(g % 8);
     }
-    for (size_t b = 0; b < cols_ / kSuperBlock; ++b) {
-      SetF16(Header(b), r, blocks[b].d);
-      SetF16(Header(b), kTileRows + r, blocks[b].m);
-    }
+    WriteHeadersWithMins(blocks, r);
   }
 
   // The byte scale(block, k) of each group of 32 columns, number k of `per_block` in its block.
@@ -283,6 +277,12 @@ class TileWriter {
     for (size_t b = 0; b < cols_ / kSuperBlock; ++b) SetF16(Header(b), r, blocks[b].d);
   }
 
+  template <class Block>
+  void WriteHeadersWithMins(const Block* blocks, size_t r) {
+    WriteHeaders(blocks, r);
+    for (size_t b = 0; b < cols_ / kSuperBlock; ++b) SetF16(Header(b), kTileRows + r, blocks[b].m);
+  }
+
   // The header of super-block b.
   uint8_t* Header(size_t b) const { return tile_ + layout_.Header(b * layout_.per_header); }
   static void SetF16(uint8_t* values, size_t i, const F16Bytes& value) {
@@ -294,10 +294,7 @@ class TileWriter {
   GroupLayout layout_;
   size_t groups_;
   uint8_t* tile_;
-  std::vector<int8_t> quants_;
-  // Not used: tiles have what these are computed from.
-  std::vector<float> scales_;
-  std::vector<float> offsets_;
+  std::vector<int8_t> quants_;  // of a row
   uint8_t index_of_[256] = {};  // of a value in the format's table
 };
 

@@ -44,15 +44,21 @@ inline int32_t SumOf16(const int8_t* quants) {
   return static_cast<int32_t>(pairs * 0x0001000100010001 >> 48) - 16 * 128;
 }
 
-// Sets all else from the quants and the scale, to the bits that rounding gives.
-inline void SetSums(QuantizedBlock& block) {
-  const int32_t sums[2] = {SumOf16(block.quants), SumOf16(block.quants + 16)};
+// Sets all else from the scale and the sums of the first and of the last 16 quants.
+inline void SetSums(QuantizedBlock& block, int32_t first, int32_t last) {
+  const int32_t sums[2] = {first, last};
   block.sum = block.scale * static_cast<float>(sums[0] + sums[1]);
   block.correction = QuantizedBlock::kCorrection * (sums[0] + sums[1]);
   for (size_t i = 0; i < 2; ++i) {
     block.sums16[i] = block.scale * static_cast<float>(sums[i]);
     block.corrections16[i] = QuantizedBlock::kCorrection * sums[i];
   }
+}
+
+// The same from the quants and the scale alone, as for a block from another rank: the bits that
+// rounding gives.
+inline void SetSums(QuantizedBlock& block) {
+  SetSums(block, SumOf16(block.quants), SumOf16(block.quants + 16));
 }
 
 // Rows of cols elements, a multiple of kQuantBlock.

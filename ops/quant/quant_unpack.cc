@@ -14,17 +14,22 @@ namespace {
 // The quants are declared not to overlap the blocks: both are bytes, and without that promise the
 // compiler vectorises none of these loops.
 
-// Where the scales and offsets of a block's groups are written.
+// Where the scales and offsets of a block's groups are written; nullptr: nowhere.
 struct Groups {
   float* scales;
   float* offsets;
 
-  void Set(size_t group, float scale) const { scales[group] = scale; }
+  void Set(size_t group, float scale) const {
+    if (scales != nullptr) scales[group] = scale;
+  }
   void Set(size_t group, float scale, float offset) const {
+    if (scales == nullptr) return;
     scales[group] = scale;
     offsets[group] = offset;
   }
-  Groups After(size_t groups) const { return {scales + groups, offsets + groups}; }
+  Groups After(size_t groups) const {
+    return scales == nullptr ? *this : Groups{scales + groups, offsets + groups};
+  }
 };
 
 uint32_t Word(const uint8_t (&bytes)[4]) {

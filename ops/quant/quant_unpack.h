@@ -19,7 +19,7 @@ struct UnpackedShape {
 UnpackedShape GetUnpackedShape(WeightType type);
 
 // Unpacks a row of `cols` elements, a multiple of the type's block size: quants [cols], scales and
-// offsets [cols / group].
+// offsets [cols / group], or both nullptr if they are not needed.
 void UnpackRow(WeightType type, const void* row, size_t cols, int8_t* quants, float* scales,
                float* offsets);
 

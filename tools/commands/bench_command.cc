@@ -20,7 +20,7 @@
 #include "gemma_like/generation/generate.h"
 #include "gemma_like/generation/sampler.h"
 #include "ops/cpu/machine_limits.h"
-#include "ops/softmax.h"
+#include "ops/row_kernels.h"
 #include "ops/team.h"
 #include "tools/bench_results.h"
 #include "tools/commands/commands.h"

@@ -15,6 +15,7 @@
 #include "base/status_macros.h"
 #include "gemma_like/generation/generate.h"
 #include "gemma_like/generation/sampler.h"
+#include "ops/row_kernels.h"
 #include "ops/softmax.h"
 #include "tools/commands/commands.h"
 #include "tools/flags/list_flag.h"
