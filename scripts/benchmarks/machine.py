@@ -46,30 +46,37 @@ def _memory():
     return f"{int(found[1]) / 2 ** 20:.1f} GiB" if found else "unknown"
 
 
-def _compiler(program):
-    """What compiled a program that lies in its CMake build folder."""
+def _build(program):
+    """{entry: text} of the CMake cache, where a program lies in its build folder; else nothing."""
     cache = pathlib.Path(program).resolve().parent / "CMakeCache.txt"
     try:
         text = cache.read_text(encoding="utf-8", errors="replace")
     except OSError:
+        return {}
+    return dict(re.findall(r"^(\w+):\w+=(.*)$", text, re.MULTILINE))
+
+
+def _compiler(build):
+    if not build:
         return "unknown"
-    entries = dict(re.findall(r"^(\w+):\w+=(.*)$", text, re.MULTILINE))
-    lines = _output([entries.get("CMAKE_CXX_COMPILER", "c++"), "--version"]).splitlines()
-    return f"{lines[0] if lines else 'unknown'}, {entries.get('CMAKE_BUILD_TYPE', '')} build"
+    lines = _output([build.get("CMAKE_CXX_COMPILER", "c++"), "--version"]).splitlines()
+    return f"{lines[0] if lines else 'unknown'}, {build.get('CMAKE_BUILD_TYPE', '')} build"
 
 
-def commit(root):
-    """Of a source tree; "with changes" where files that git knows differ from it."""
-    name = _output(["git", "-C", str(root), "rev-parse", "HEAD"])
+def _commit(build):
+    """Of the source tree of a build; "with changes" where files that git knows differ from it."""
+    git = ["git", "-C", build.get("CMAKE_HOME_DIRECTORY", "")]
+    name = _output([*git, "rev-parse", "HEAD"]) if build.get("CMAKE_HOME_DIRECTORY") else ""
     if not name:
         return "unknown"
-    changed = _output(["git", "-C", str(root), "status", "--porcelain", "--untracked-files=no"])
+    changed = _output([*git, "status", "--porcelain", "--untracked-files=no"])
     return name + (" with changes" if changed else "")
 
 
 def describe(program):
-    """{name: text} of the machine and of the compiler of a program."""
+    """{name: text} of the machine, and of the compiler and the commit of a program."""
     cpu = _lscpu()
+    build = _build(program)
     caches = ", ".join(f"{level} {cpu[level + ' cache']}" for level in ("L1d", "L1i", "L2", "L3")
                        if cpu.get(level + " cache"))
     shape = ", ".join(f"{words}: {cpu[field]}" for field, words in (
@@ -87,5 +94,6 @@ def describe(program):
         "memory": _memory(),
         "virtual machine": f"yes, {virtual}" if virtual else "not known to be one",
         "kernel": f"{platform.system()} {platform.release().split('-')[0]}, {platform.machine()}",
-        "compiler": _compiler(program),
+        "compiler": _compiler(build),
+        "commit": _commit(build),
     }

@@ -2,6 +2,8 @@
 
 import json
 import os
+import shutil
+import subprocess
 import unittest
 import xml.etree.ElementTree
 
@@ -255,6 +257,33 @@ class Report(ScriptTest):
                       self.page())
         self.assertNotIn(str(self.folder), self.page())
         self.assertEqual(len(self.calls("bench")), 2 * 2 * 2)  # not again in the second round
+
+    def test_names_the_commit_that_was_measured(self):
+        if shutil.which("git") is None:
+            self.skipTest("there is no git")
+        source = self.folder / "source"
+        source.mkdir()
+        (source / "engine.cc").write_text("int x;\n")
+
+        def git(*words):
+            return subprocess.run(
+                ["git", "-C", source, "-c", "user.name=a", "-c", "user.email=a@b", *words],
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=True).stdout.strip()
+
+        def commit():
+            self.report("--fresh", "--models", "gemma-3-270m", "-t", "2", "--rounds", "1")
+            return next(line for line in self.page().splitlines() if line.startswith("- commit: "))
+        git("init")
+        git("add", "engine.cc")
+        git("commit", "-m", "One")
+        self.assertEqual(commit(), "- commit: unknown")  # in no build folder
+        (self.folder / "CMakeCache.txt").write_text(f"CMAKE_HOME_DIRECTORY:INTERNAL={source}\n")
+        name = git("rev-parse", "HEAD")
+        self.assertEqual(commit(), f"- commit: {name}")
+        (source / "engine.cc").write_text("int y;\n")
+        self.assertEqual(commit(), f"- commit: {name} with changes")
+        (self.folder / "CMakeCache.txt").write_text("CMAKE_HOME_DIRECTORY:INTERNAL=/\n")
+        self.assertEqual(commit(), "- commit: unknown")
 
     def test_says_which_models_a_peer_lacks(self):
         lacks = 'if "mamba2" in sys.argv[2]: sys.exit("0.00.095.367 E no such model")\n'
