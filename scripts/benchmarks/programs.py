@@ -208,17 +208,22 @@ class Peer:
         return records
 
 
+def check_model(word):
+    """Fails where find_model() cannot know what a word means, before hours of measuring."""
+    if not os.path.exists(word) and (":" not in word or "/" in word):
+        raise Failure(f"{word} is neither a file nor CONFIG:TYPE")
+
+
 def find_model(word, program, folder, vocabulary=False):
     """The file that a word names, and whether it was written just now.
 
     A word is a GGUF file, or CONFIG:TYPE for one with random weights, which `inlay synth` writes
     into the folder if it is not there, with a vocabulary if that is asked for.
     """
+    check_model(word)
     if os.path.exists(word):
         return word, False
-    config, colon, kind = word.rpartition(":")
-    if not colon or "/" in word:
-        raise Failure(f"{word} is neither a file nor CONFIG:TYPE")
+    config, _, kind = word.rpartition(":")
     words = "-words" if vocabulary else ""
     path = pathlib.Path(folder) / f"{config}-{kind}{words}.gguf"
     if path.exists():

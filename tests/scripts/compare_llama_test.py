@@ -9,7 +9,8 @@ from stand_ins import WRITES_MODELS, ScriptTest, answers, inlay_row, peer_row
 
 class CompareLlama(ScriptTest):
     def compare(self, peer, model, *more):
-        return self.run_script("compare-llama", peer, model, "--inlay", self.folder / "inlay",
+        models = model if isinstance(model, list) else [model]
+        return self.run_script("compare-llama", peer, *models, "--inlay", self.folder / "inlay",
                                "--models", self.folder / "made", "-t", "2", "-p", "100", "-n", "10",
                                *more)
 
@@ -44,10 +45,53 @@ class CompareLlama(ScriptTest):
         self.program("inlay", answers([inlay_row("pp", 100, [1.0])]))
         peer = self.program("peer", answers("unknown architecture"))
         done = self.compare(peer, self.model, "-n", "0", "--rounds", "2")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.returncode, 1)
         self.assertIn("| m | 100 |  |  | 60 % |", done.stdout)
         self.assertIn("unknown architecture", done.stderr)
         self.assertEqual(len(self.calls("peer")), 1)
+
+    def test_keeps_what_was_measured_where_a_model_fails(self):
+        self.program("inlay", WRITES_MODELS + """
+if "broken" in value("-m"):
+    sys.exit("damaged weights")
+""" + answers([inlay_row("pp", 100, [1.0])]))
+        peer = self.program("peer", answers([peer_row(100, 0, [50.0])]))
+        save = self.folder / "samples.json"
+        done = self.compare(peer, ["broken:Q8_0", self.model], "-n", "0", "--rounds", "1",
+                            "--discard", "--save", str(save))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("| m | 100 | 50.0 | 2.00 |", done.stdout)
+        self.assertNotIn("broken", done.stdout)
+        self.assertIn("1 measurements failed: broken:Q8_0, threads: 2: ", done.stderr)
+        self.assertIn("damaged weights", done.stderr)
+        self.assertEqual(len(json.loads(save.read_text())), 2)
+        self.assertEqual(os.listdir(self.folder / "made"), [])
+
+    def test_tells_what_was_measured_when_it_is_interrupted(self):
+        # The second call of the program is what Ctrl-C interrupts.
+        self.program("inlay", """
+if earlier == 1:
+    import os, signal
+    os.kill(os.getppid(), signal.SIGINT)
+    signal.pause()
+""" + answers([inlay_row("pp", 100, [1.0])]))
+        peer = self.program("peer", answers([peer_row(100, 0, [50.0])]))
+        second = self.folder / "second.gguf"
+        second.write_text("weights")
+        done = self.compare(peer, [self.model, second], "-n", "0", "--rounds", "1")
+        self.assertEqual(done.returncode, 130, done.stderr)
+        self.assertIn("| m | 100 | 50.0 | 2.00 |", done.stdout)
+
+    def test_looks_at_all_words_first(self):
+        self.program("inlay", answers([inlay_row("pp", 100, [1.0])]))
+        peer = self.program("peer", answers([peer_row(100, 0, [50.0])]))
+        for models, more, words in (
+                ([self.model, "nowhere"], [], "nowhere is neither a file nor"),
+                ([self.model], ["--also", "other=no/such"], "no/such is not a program")):
+            done = self.compare(peer, models, *more)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(words, done.stderr)
+        self.assertEqual(self.calls("inlay"), [])
 
     def test_writes_random_models_and_discards_them(self):
         self.program("inlay", WRITES_MODELS + answers([inlay_row("pp", 100, [1.0])]))
@@ -64,10 +108,10 @@ class CompareLlama(ScriptTest):
 
     def test_says_in_one_sentence_what_is_wrong(self):
         self.program("inlay", answers("no such model"))
-        for peer, model, status, words in (("peer", "nowhere", 1, "neither a file nor"),
-                                           ("peer", str(self.model), 1, "no such model")):
+        peer = self.program("peer", answers([peer_row(100, 0, [50.0])]))
+        for model, words in (("nowhere", "neither a file nor"), (self.model, "no such model")):
             done = self.compare(peer, model)
-            self.assertEqual(done.returncode, status)
+            self.assertEqual(done.returncode, 1)
             self.assertIn(words, done.stderr)
             self.assertNotIn("Traceback", done.stderr)
         done = self.compare("peer", "m", "--rounds", "0")
