@@ -59,9 +59,33 @@ class Setup(ScriptTest):
         done = self.setup("--typo")
         self.assertEqual(done.returncode, 2)
         self.assertIn("usage: scripts/setup", done.stderr)
+
+    def test_names_what_is_missing_elsewhere(self):
+        done = self.setup("--test")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("this is not Debian", done.stdout)
+        self.assertIn("there is no git", done.stdout)
+        self.assertIn("needs what is not here: cmake, ninja, g++ or clang++", done.stderr)
+        for name in ("cmake", "ninja", "git", "clang++"):
+            self.program(name, "")
         done = self.setup("--test")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("this is not Debian", done.stdout)
+        self.assertNotIn("git", done.stdout)
+
+    def test_prints_the_whole_command_without_root(self):
+        self.distribution("bookworm", "Debian")
+        self.program("dpkg-query", """
+for package in arguments[3:]:
+    if package not in ("g++", "cmake"):
+        print("installed", package)
+""")
+        (self.folder / "id").unlink()
+        self.program("id", "print(1000)")
+        done = self.setup()
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("as root, run: apt-get update && apt-get -y --no-install-recommends install "
+                      "cmake g++ ", done.stderr)
+        self.assertEqual(self.calls("apt-get"), [])
 
 
 if __name__ == "__main__":
