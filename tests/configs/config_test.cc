@@ -103,6 +103,9 @@ int64_t Parameters() {
   const int64_t dim = C::kModelDim;
   int64_t sum = (C::kTiedOutput ? 1 : 2) * C::kVocabSize * dim + dim;
   sum += 2 * dim * C::kEmbedding.dense_dim;
+  // The table of the layers' inputs, the projection of the embedding to them, and its norm.
+  const int64_t inputs = int64_t{kLayerInputDim<C>} * C::Layers::kSize;
+  sum += (C::kVocabSize + dim) * inputs + int64_t{kLayerInputDim<C>};
   ForEachLayer<C>([&]<class L>(int) {
     const int64_t branches = (L::Mixers::kSize > 0 ? 1 : 0) + (L::kHasMlp ? 1 : 0);
     sum += branches * (L::Norms::kPost ? 2 : 1) * dim + (L::Norms::kScalesStream ? 1 : 0);
@@ -139,6 +142,10 @@ TEST(ConfigTest, RoundedNumbersOfWeights) {
   expect_millions(Parameters<Gemma2_27b>(), 1'180 + 26'047);
   expect_millions(Parameters<Gemma3_12b>(), 11'800);
   expect_millions(Parameters<Gemma3_27b>(), 1'416 + 25'600);
+  // As llama.cpp counts those of the files, which have matrices for keys and values also in layers
+  // that read those of earlier ones: 16 sliding layers and 4 full ones of E2B, 15 and 3 of E4B.
+  expect_millions(Parameters<Gemma4_E2b>() + 2 * (16 * 256 + 4 * 512) * 1536, 4'650);
+  expect_millions(Parameters<Gemma4_E4b>() + 2 * (15 * 512 + 3 * 1024) * 2560, 7'520);
   expect_millions(Parameters<EmbeddingGemma_300m>(), 308);
   expect_millions(Parameters<Granite_350m>(), 352);
   expect_millions(Parameters<Granite_1b>(), 1'630);
@@ -222,6 +229,8 @@ TEST(ConfigTest, OrderOfLayers) {
   EXPECT_EQ(Spell<Granite_350m>(), std::string(28, 'a'));
   EXPECT_EQ(Spell<Granite4h_350m>(), "mmmmmmmmmmammammmammmmmmmmmammmm");
   EXPECT_EQ(Spell<Granite4h_1b>(), "mmmmmammmmmmmmmammmmmmmmmammmmmmmmmammmm");
+  EXPECT_EQ(Spell<Granite4h_Micro>(), Spell<Granite4h_1b>());
+  EXPECT_EQ(Spell<Granite4h_Tiny>(), Spell<Granite4h_1b>());
   EXPECT_EQ(Spell<Granite4h_Small>(), Spell<Granite4h_1b>());
   EXPECT_EQ(Spell<Lfm2_350m>(), "ccaccaccacacacac");
   EXPECT_EQ(Spell<Lfm2_230m>(), "ccacacacacacac");
@@ -229,6 +238,35 @@ TEST(ConfigTest, OrderOfLayers) {
   EXPECT_EQ(Spell<Qwen35_0_8b>(), "dddadddadddadddadddaddda");
   EXPECT_EQ(Spell<Mamba2_130m>(), std::string(24, 'm'));
   EXPECT_EQ(Spell<MambaCodestral7b>(), std::string(64, 'm'));
+}
+
+// The only part of each layer, as config.json spells it: 'M' for Mamba2, '*' for attention, '-' for
+// an MLP, 'E' for experts.
+template <class C>
+std::string SpellParts() {
+  std::string text;
+  ForEachLayer<C>([&]<class L>(int) {
+    ForEachPart<L>([&]<class P>() {
+      text += P::kName == "mamba2"             ? 'M'
+              : P::kName == "attention"        ? '*'
+              : P::kName == "squared relu mlp" ? '-'
+              : P::kName == "moe"              ? 'E'
+                                               : '?';
+    });
+  });
+  return text;
+}
+
+TEST(ConfigTest, OrderOfPartsOfNemotronH) {
+  EXPECT_EQ(SpellParts<NemotronH_4b>(), "M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-");
+  EXPECT_EQ(SpellParts<NemotronH_8b>(), SpellParts<NemotronH_4b>());
+  EXPECT_EQ(SpellParts<NemotronNano2_9b>(),
+            "M-M-M-MM-M-M-M*-M-M-M*-M-M-M-M*-M-M-M-M*-M-MM-M-M-M-M-M-");
+  EXPECT_EQ(SpellParts<NemotronNano2_12b>(),
+            "M-M-M-M*-M-M-M-M*-M-M-M-M*-M-M-M-M*-M-M-M-M*-M-M-M-M*-M-M-M-M-");
+  EXPECT_EQ(SpellParts<Nemotron3Nano_4b>(), "M-M-M-MM-M-M*-M-M*-M-M-M*-M-M-MM*-MMM-M-M-");
+  EXPECT_EQ(SpellParts<Nemotron3Nano_30b_a3b>(),
+            "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME");
 }
 
 TEST(ConfigTest, Multipliers) {

@@ -11,6 +11,7 @@
 #include "ops/quant/dequantize.h"
 #include "ops/quant/float16.h"
 #include "ops/quant/grids.h"
+#include "ops/quant/quant_unpack.h"
 #include "ops/quant/quantize.h"
 #include "tests/ops/op_test.h"
 #include "tests/ops/quant/quant_rows.h"
@@ -253,19 +254,55 @@ TEST(Quant, TiesOfQ8_0RoundAwayFromZero) {
   EXPECT_EQ(std::memcmp(bytes + 2, expected, sizeof(expected)), 0);
 }
 
-TEST(Quant, ValuesThatAreNotFiniteGiveSomeBlock) {
+// The block is unspecified for values that are not finite, and scales of f16 are infinite for the
+// largest floats. But it is always the same, and nothing else is written.
+TEST(Quant, ExtremeValuesGiveOneBlockAndStayInIt) {
+  constexpr size_t kHalf = 256, kGuard = 64;  // values are extreme in the first half of a row only
+  constexpr uint8_t kUnwritten = 0xA5;
   std::mt19937 generator(2);
   for (const WeightTypeInfo& info : WeightTypes()) {
     if (info.block_size == 1 || !info.is_written) continue;
-    for (float bad : {NAN, INFINITY, -INFINITY, 3.4e38f, -3.4e38f, 1e-45f}) {
+    const size_t half_bytes = kHalf / info.block_size * info.block_bytes;
+    for (float extreme : {NAN, INFINITY, -INFINITY, 3.4e38f, -3.4e38f, 1e-45f}) {
       for (size_t count : {1, 5, 256}) {
-        std::vector<float> x(256);
+        SCOPED_TRACE(std::string(info.name) + ", " + std::to_string(extreme));
+        std::vector<float> x(2 * kHalf);
         for (float& v : x) v = static_cast<float>(generator() % 200) * 0.01f - 1;
-        for (size_t i = 0; i < count; ++i) x[generator() % 256] = bad;
-        std::vector<uint8_t> bytes(256 / info.block_size * info.block_bytes);
-        QuantizeRow(info.type, x.data(), 256, bytes.data());
+        for (size_t i = 0; i < count; ++i) x[generator() % kHalf] = extreme;
+        std::vector<uint8_t> bytes(kGuard + 2 * half_bytes + kGuard, kUnwritten);
+        uint8_t* const row = bytes.data() + kGuard;
+        QuantizeRow(info.type, x.data(), x.size(), row);
+        const std::vector<uint8_t> guard(kGuard, kUnwritten);
+        ASSERT_EQ(std::memcmp(bytes.data(), guard.data(), kGuard), 0);
+        ASSERT_EQ(std::memcmp(row + 2 * half_bytes, guard.data(), kGuard), 0);
+
+        // Other memory, and the second half without the first.
+        std::vector<uint8_t> again(2 * half_bytes), second(half_bytes);
+        QuantizeRow(info.type, x.data(), x.size(), again.data());
+        ASSERT_EQ(std::memcmp(row, again.data(), again.size()), 0);
+        QuantizeRow(info.type, &x[kHalf], kHalf, second.data());
+        ASSERT_EQ(std::memcmp(row + half_bytes, second.data(), half_bytes), 0);
+
+        std::vector<float> values(x.size());
+        DequantizeRow({row, info.type, 1, x.size()}, 0, values.data());
+        for (size_t i = extreme == 1e-45f ? 0 : kHalf; i < values.size(); ++i) {
+          ASSERT_TRUE(std::isfinite(values[i])) << i;
+        }
       }
     }
+  }
+}
+
+TEST(Quant, QuantsAreTheSameWithoutScales) {
+  for (WeightType type : QuantizedTypes()) {
+    const WeightTypeInfo& info = GetWeightTypeInfo(type);
+    const size_t blocks = 3, cols = blocks * info.block_size;
+    const std::vector<uint8_t> bytes = QuantBytes(blocks * info.block_bytes);
+    std::vector<int8_t> quants(cols), alone(cols);
+    std::vector<float> scales(cols), offsets(cols);
+    UnpackRow(type, bytes.data(), cols, quants.data(), scales.data(), offsets.data());
+    UnpackRow(type, bytes.data(), cols, alone.data(), nullptr, nullptr);
+    EXPECT_EQ(alone, quants) << info.name;
   }
 }
 
