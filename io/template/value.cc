@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "base/format.h"
 #include "io/template/limits.h"
 
 namespace inlay::jinja {
@@ -29,7 +29,7 @@ std::string NumberKey(double number) {
   if (number >= -9.2e18 && number <= 9.2e18 && number == std::floor(number))
     return absl::StrCat("i", static_cast<int64_t>(number));
   if (std::isfinite(number) && number == std::floor(number))
-    return absl::StrFormat("i%.0f", number);  // exactly, and perhaps a kBigInt
+    return Format("i%.0f", number);  // exactly, and perhaps a kBigInt
   return absl::StrCat("f", std::bit_cast<uint64_t>(number));
 }
 
@@ -80,7 +80,7 @@ Value Value::Iterator(Values items, Budget* budget) {
 Value Value::Method(Value self, const Function* function, Budget* budget) {
   const int depth = DepthAbove(self.depth(), budget);
   return Value(Type::kMethod, {},
-               std::make_shared<MethodRep>(MethodRep{std::move(self), function, depth}));
+               std::make_shared<MethodRep>(std::move(self), function, depth, budget));
 }
 
 std::shared_ptr<const SequenceRep> Value::shared_sequence() const {

@@ -197,9 +197,12 @@ struct NamespaceRep {
 };
 
 struct MethodRep {
-  Value self;
-  const Function* function;
-  int depth;
+  MethodRep(Value s, const Function* f, int d, Budget* budget)
+      : self(std::move(s)), function(f), depth(d), charge(budget, sizeof(MethodRep)) {}
+  const Value self;
+  const Function* const function;
+  const int depth;
+  const Charge charge;
 };
 
 // Keys to values, in the order in which the keys were first set. Keys are compared as Python does:

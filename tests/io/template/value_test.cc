@@ -55,6 +55,16 @@ TEST(KeyTest, TellsTuplesApart) {
   EXPECT_FALSE(IsHashable(Value::List({})));
 }
 
+// A list of them takes memory as a list of anything does.
+TEST(MethodTest, CountsWhileItExists) {
+  Budget budget{Limits()};
+  {
+    const Value method = Value::Method(Of("text"), /*function=*/nullptr, &budget);
+    EXPECT_GE(budget.bytes(), sizeof(MethodRep));
+  }
+  EXPECT_EQ(budget.bytes(), 0u);
+}
+
 // Few keys are compared without an index, and as it would compare them.
 TEST(DictRepTest, FindsTuplesAmongFewAndMany) {
   const auto tuple = [](Values items) {
