@@ -3,7 +3,7 @@
 #include <array>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_format.h"
+#include "base/format.h"
 #include "base/status_macros.h"
 #include "base/version.h"
 #include "base/xxh64.h"
@@ -15,9 +15,8 @@ namespace inlay {
 
 absl::StatusOr<std::string> MakeFingerprint(Engine& engine, KvType type) {
   INLAY_ASSIGN_OR_RETURN(const ModelIdentity identity, engine.Identity());
-  return absl::StrFormat("inlay-%s/%d.%d/%s/%016x/%s", INLAY_VERSION, identity.numerics_version,
-                         kSamplerVersion, identity.instruction_set, identity.weights_hash,
-                         KvTypeName(type));
+  return Format("inlay-%s/%d.%d/%s/%016x/%s", INLAY_VERSION, identity.numerics_version,
+                kSamplerVersion, identity.instruction_set, identity.weights_hash, KvTypeName(type));
 }
 
 uint64_t TokenizerHash(const GgufFile& file) {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "base/format.h"
 #include "gemma_like/chat/chat.h"
 
 namespace inlay {
@@ -50,7 +50,7 @@ absl::Status AddMadeUpVocabulary(SynthModel& model) {
   std::vector<std::string> tokens = {"<unk>", "<s>", "</s>"};
   std::vector<int32_t> types = {kUnknown, kControl, kControl};
   for (size_t byte = 0; byte < kBytes; ++byte) {
-    tokens.push_back(absl::StrFormat("<0x%02X>", byte));
+    tokens.push_back(Format("<0x%02X>", byte));
     types.push_back(kByte);
   }
   std::vector<float> scores(tokens.size(), 0.0f);

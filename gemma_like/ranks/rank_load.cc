@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
+#include "base/format.h"
 #include "cache/model_identity.h"
 
 namespace inlay {
@@ -52,8 +52,7 @@ std::string Difference(const Loaded& first, const Loaded& other) {
     return absl::StrCat("a model of config ", other.config, ", not ", first.config);
   }
   if (first.weights_hash != other.weights_hash) {
-    return absl::StrFormat("weights of the hash %016x, not %016x", other.weights_hash,
-                           first.weights_hash);
+    return Format("weights of the hash %016x, not %016x", other.weights_hash, first.weights_hash);
   }
   if (std::strcmp(first.instruction_set, other.instruction_set) != 0) {
     return absl::StrCat("the instruction set ", other.instruction_set, ", not ",

@@ -10,7 +10,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "base/format.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "io/gguf/gguf.h"
@@ -42,9 +42,7 @@ std::optional<size_t> TakeNumber(absl::string_view* text) {
   return number;
 }
 
-std::string Suffix(size_t part, size_t count) {
-  return absl::StrFormat("-%05d-of-%05d.gguf", part, count);
-}
+std::string Suffix(size_t part, size_t count) { return Format("-%05d-of-%05d.gguf", part, count); }
 
 // What the metadata of a part says.
 struct Place {

@@ -13,9 +13,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "absl/types/span.h"
+#include "base/format.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
@@ -158,7 +158,8 @@ absl::StatusOr<Value> ToString(Context& context, const Value& input, const Argum
   return Value::String(std::move(text), &context.budget);
 }
 
-absl::StatusOr<Value> Format(Context& context, const Value& input, const Arguments& arguments) {
+absl::StatusOr<Value> FormatFilter(Context& context, const Value& input,
+                                   const Arguments& arguments) {
   if (!arguments.positional.empty() && !arguments.named.empty())
     return absl::InvalidArgumentError("format takes arguments with or without names, not both");
   Value values;
@@ -317,7 +318,7 @@ absl::StatusOr<Value> Round(Context&, const Value& input, const Arguments& argum
     if (!input.is(Type::kFloat)) return Value::Int(*AsInteger(input));
     if (!std::isfinite(number)) return input;
     double rounded = 0;
-    if (!absl::SimpleAtod(absl::StrFormat("%.*f", static_cast<int>(precision), number), &rounded))
+    if (!absl::SimpleAtod(Format("%.*f", static_cast<int>(precision), number), &rounded))
       return absl::InternalError("a number that was written cannot be read");
     return Value::Float(rounded);
   }
@@ -366,7 +367,7 @@ constexpr Function kTextFilters[] = {
     {"escape", Escape<false>},
     {"float", ToFloat},
     {"forceescape", Escape<true>},
-    {"format", Format},
+    {"format", FormatFilter},
     {"indent", IndentText},
     {"int", ToInt},
     {"lower", ChangeCase<Case::kLower>},

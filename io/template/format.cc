@@ -9,9 +9,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "base/format.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "io/template/operators.h"
@@ -110,17 +110,17 @@ std::string FloatDigits(double value, char type, int precision) {
   const int p = precision < 0 ? 6 : precision;
   switch (type) {
     case 'e':
-      return absl::StrFormat("%.*e", p, value);
+      return Format("%.*e", p, value);
     case 'E':
-      return absl::StrFormat("%.*E", p, value);
+      return Format("%.*E", p, value);
     case 'g':
-      return absl::StrFormat("%.*g", p, value);
+      return Format("%.*g", p, value);
     case 'G':
-      return absl::StrFormat("%.*G", p, value);
+      return Format("%.*G", p, value);
     case '%':
-      return absl::StrFormat("%.*f%%", p, value * 100);
+      return Format("%.*f%%", p, value * 100);
     default:
-      return absl::StrFormat("%.*f", p, value);
+      return Format("%.*f", p, value);
   }
 }
 
@@ -135,8 +135,8 @@ absl::StatusOr<std::string> NumberDigits(const Value& value, const Specification
       return Unsupported(absl::StrCat(absl::string_view(&spec.type, 1)));
     const uint64_t magnitude =
         *integer < 0 ? -static_cast<uint64_t>(*integer) : static_cast<uint64_t>(*integer);
-    if (spec.type == 'x') return absl::StrFormat("%x", magnitude);
-    if (spec.type == 'X') return absl::StrFormat("%X", magnitude);
+    if (spec.type == 'x') return Format("%x", magnitude);
+    if (spec.type == 'X') return Format("%X", magnitude);
     return absl::StrCat(magnitude);
   }
   const double number = NumberAsDouble(value);

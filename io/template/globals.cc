@@ -11,7 +11,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "base/format.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "io/template/functions.h"
@@ -117,7 +117,7 @@ absl::StatusOr<std::string> FormatTime(const Context& context, const std::string
   const char letter = directive.back();
   if (letter == '%') return std::string("%");
   const auto civil = context.time_zone.At(context.now);
-  if (letter == 'f') return absl::StrFormat("%06d", absl::ToInt64Microseconds(civil.subsecond));
+  if (letter == 'f') return Format("%06d", absl::ToInt64Microseconds(civil.subsecond));
   if (letter == 'z' || letter == 'Z')
     return std::string();  // the time has no zone in Python either
   if (kPlain.find(letter) == absl::string_view::npos)

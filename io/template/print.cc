@@ -9,8 +9,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
+#include "base/format.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "io/template/operators.h"
@@ -21,7 +21,7 @@ namespace {
 
 // The escape of a character that repr() does not write as it is; empty for one that it does.
 std::string ReprEscape(const CodePoint& c, absl::string_view raw, char quote) {
-  if (!c.valid) return absl::StrFormat("\\x%02x", static_cast<unsigned char>(raw[0]));
+  if (!c.valid) return Format("\\x%02x", static_cast<unsigned char>(raw[0]));
   const char32_t value = c.value;
   if (value == static_cast<char32_t>(quote) || value == '\\')
     return absl::StrCat("\\", raw.substr(0, 1));
@@ -29,9 +29,9 @@ std::string ReprEscape(const CodePoint& c, absl::string_view raw, char quote) {
   if (value == '\r') return "\\r";
   if (value == '\t') return "\\t";
   if (IsPrintable(value)) return "";
-  if (value < 0x100) return absl::StrFormat("\\x%02x", static_cast<uint32_t>(value));
-  if (value < 0x10000) return absl::StrFormat("\\u%04x", static_cast<uint32_t>(value));
-  return absl::StrFormat("\\U%08x", static_cast<uint32_t>(value));
+  if (value < 0x100) return Format("\\x%02x", static_cast<uint32_t>(value));
+  if (value < 0x10000) return Format("\\u%04x", static_cast<uint32_t>(value));
+  return Format("\\U%08x", static_cast<uint32_t>(value));
 }
 
 void AppendStringRepr(const Text& text, Text* out) {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
+#include "base/format.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "io/template/operators.h"
@@ -41,9 +41,9 @@ std::string JsonEscape(const CodePoint& c, bool ensure_ascii) {
   }
   const auto value = static_cast<uint32_t>(c.value);
   if (value >= 0x20 && (!ensure_ascii || value < 0x7F)) return "";
-  if (value < 0x10000) return absl::StrFormat("\\u%04x", value);
-  return absl::StrFormat("\\u%04x\\u%04x", 0xD800 + ((value - 0x10000) >> 10),
-                         0xDC00 + ((value - 0x10000) & 0x3FF));
+  if (value < 0x10000) return Format("\\u%04x", value);
+  return Format("\\u%04x\\u%04x", 0xD800 + ((value - 0x10000) >> 10),
+                0xDC00 + ((value - 0x10000) & 0x3FF));
 }
 
 class JsonWriter {

@@ -8,7 +8,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "base/format.h"
 #include "base/printable.h"
 #include "tools/flags/validators.h"
 
@@ -66,7 +66,7 @@ void Add(CLI::App& command, const std::string& group, const std::string& new_see
   add("--repeat-penalty", flags.repeat_penalty, "make recent tokens less likely; 1: off")
       ->check(Between(0.01, 100));
   add("--repeat-last-n", flags.repeat_last_n, "how many last tokens count as recent; -1: all")
-      ->transform(MinusOneIs(absl::StrFormat("%.0f", kMostInt)))
+      ->transform(MinusOneIs(Format("%.0f", kMostInt)))
       ->check(Between(0, kMostInt));
   add("--presence-penalty", flags.presence_penalty,
       "subtract this from the logit of each token that is in the answer (default: 0)")
