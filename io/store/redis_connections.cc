@@ -1,9 +1,10 @@
 #include "io/store/redis_connections.h"
 
+#include <array>
 #include <chrono>
+#include <cstddef>
 #include <mutex>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 
@@ -24,27 +25,28 @@ struct RedisConnections::Lease::Idle {
 
   // The one that was used last; none where it has been idle for long, as all others are then.
   std::unique_ptr<RedisConnection> Take() {
-    std::vector<Entry> old;  // closed after the lock
+    std::array<Entry, kMostIdle> old;  // closed after the lock
     const std::lock_guard lock(mutex);
-    if (entries.empty()) return nullptr;
-    if (std::chrono::steady_clock::now() - entries.back().since > kLongestIdle) {
+    if (count == 0) return nullptr;
+    if (std::chrono::steady_clock::now() - entries[count - 1].since > kLongestIdle) {
       old.swap(entries);
+      count = 0;
       return nullptr;
     }
-    std::unique_ptr<RedisConnection> connection = std::move(entries.back().connection);
-    entries.pop_back();
-    return connection;
+    return std::move(entries[--count].connection);
   }
 
-  void Give(std::unique_ptr<RedisConnection> connection) {
+  // For a destructor: takes no memory.
+  void Give(std::unique_ptr<RedisConnection> connection) noexcept {
     if (connection->broken()) return;
     const std::lock_guard lock(mutex);
-    if (entries.size() < kMostIdle)
-      entries.push_back({std::move(connection), std::chrono::steady_clock::now()});
+    if (count < kMostIdle)
+      entries[count++] = {std::move(connection), std::chrono::steady_clock::now()};
   }
 
   std::mutex mutex;
-  std::vector<Entry> entries;
+  std::array<Entry, kMostIdle> entries;  // the first `count`, that which was used last behind
+  size_t count = 0;
 };
 
 RedisConnections::RedisConnections(RedisOptions options, size_t max_reply)

@@ -5,6 +5,7 @@
 #include <cassert>
 #include <cstddef>
 #include <cstring>
+#include <new>
 #include <random>
 #include <string>
 #include <utility>
@@ -213,9 +214,13 @@ class RedisState {
         absl::StrCat("the server has lost chunks of state '", key_, "' while it was written"));
   }
 
-  // Deletes the chunks that were put, if the server still answers.
-  void Discard(const Manifest& manifest) {
-    connection_->Command({"UNLINK", UnfinishedKey(manifest)}).IgnoreError();
+  // Deletes the chunks that were put, if the server still answers and there is memory to ask it;
+  // else they expire.
+  void Discard(const Manifest& manifest) noexcept {
+    try {
+      connection_->Command({"UNLINK", UnfinishedKey(manifest)}).IgnoreError();
+    } catch (const std::bad_alloc&) {
+    }
   }
 
   // See CheckRedisRights. No other state may have the key, which the commands write and delete.

@@ -16,22 +16,22 @@ namespace inlay::jinja {
 // A scope for as long as this lives, or longer where a macro needs it.
 class Interpreter::NewScope {
  public:
-  NewScope(Interpreter& interpreter, Scope* parent)
-      : interpreter_(interpreter), scope_(std::make_unique<Scope>()) {
-    scope_->parent = parent;
+  NewScope(Interpreter& interpreter, Scope* parent) : interpreter_(interpreter), scope_(1) {
+    scope_.front().parent = parent;
   }
   ~NewScope() {
-    if (scope_->pinned) interpreter_.pinned_scopes_.push_back(std::move(scope_));
+    std::list<Scope>& pinned = interpreter_.pinned_scopes_;
+    if (scope_.front().pinned) pinned.splice(pinned.end(), scope_);  // takes no memory
   }
   NewScope(const NewScope&) = delete;
   NewScope& operator=(const NewScope&) = delete;
 
-  Scope& operator*() const { return *scope_; }
-  Scope* operator->() const { return scope_.get(); }
+  Scope& operator*() { return scope_.front(); }
+  Scope* operator->() { return &scope_.front(); }
 
  private:
   Interpreter& interpreter_;
-  std::unique_ptr<Scope> scope_;
+  std::list<Scope> scope_;  // that one
 };
 
 // Collects the output for as long as this lives.

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -122,7 +123,7 @@ class Interpreter {
   const ParsedTemplate& parsed_;
   std::vector<Value> globals_;  // by symbol
   std::vector<std::unique_ptr<NamespaceRep>> namespaces_;
-  std::vector<std::unique_ptr<Scope>> pinned_scopes_;
+  std::list<Scope> pinned_scopes_;
   std::vector<std::unique_ptr<const MacroRep>> macros_;
   std::vector<ActiveLoop> active_loops_;
   Context context_;
