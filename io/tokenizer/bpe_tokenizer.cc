@@ -105,8 +105,10 @@ std::string BpeTokenizer::ReadyArrays() const {
 bool BpeTokenizer::Tables::AreValid(const Vocabulary& vocabulary) const {
   const auto is_token = [&](int32_t id) { return vocabulary.Contains(id); };
   return tokens.IsValid() && byte_symbols.size() == 256 &&
-         std::all_of(replacement.begin(), replacement.end(), is_token) && merges.IsValid() &&
-         joins.size() == kJoins / 64;
+         std::all_of(replacement.begin(), replacement.end(), is_token) &&
+         (!replacement.empty() ||
+          std::all_of(byte_symbols.begin(), byte_symbols.end(), is_token)) &&
+         merges.IsValid() && joins.size() == kJoins / 64;
 }
 
 BpeTokenizer::BpeTokenizer(Vocabulary vocabulary, StringTable pieces, Tables tables,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bitset>
+#include <functional>
 #include <limits>
 #include <string>
 
@@ -255,7 +256,8 @@ bool Vocabulary::ArraysAreValid() const {
   };
   return texts.size() == size() && texts.IsValid() && types.size() == size() &&
          std::all_of(types.begin(), types.end(), is_type) &&
-         std::all_of(ends.begin(), ends.end(), [this](int32_t id) { return Contains(id); });
+         std::all_of(ends.begin(), ends.end(), [this](int32_t id) { return Contains(id); }) &&
+         std::adjacent_find(ends.begin(), ends.end(), std::greater_equal<>()) == ends.end();
 }
 
 }  // namespace inlay

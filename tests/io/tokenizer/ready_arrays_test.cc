@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <string>
@@ -18,6 +19,7 @@
 #include "io/gguf/gguf_writer.h"
 #include "io/gguf/tensor_form.h"
 #include "io/tokenizer/load_tokenizer.h"
+#include "io/tokenizer/vocabulary.h"
 #include "ops/matmul/packed_matrix.h"
 #include "tests/io/tokenizer/test_vocabulary.h"
 #include "tests/must.h"
@@ -155,6 +157,45 @@ TEST_P(ReadyArraysTest, AreMissed) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("packed: the packed file has no tensor 'inlay.tokenizer'; pack "));
+}
+
+// They are searched as if they were ascending.
+TEST_P(ReadyArraysTest, EndsThatDoNotAscendAreRefused) {
+  const std::string arrays = tokenizer_->ReadyArrays();
+  const std::vector<uint64_t> aligned = Aligned(arrays);
+  ArrayReader reader({reinterpret_cast<const uint8_t*>(aligned.data()), arrays.size()});
+  Vocabulary vocabulary;
+  Vocabulary::VisitArrays(vocabulary, reader);
+  const auto written = [&] {
+    ArrayWriter writer;
+    Vocabulary::VisitArrays(vocabulary, writer);
+    return writer.Take();
+  };
+  const std::string rest = arrays.substr(written().size());
+  const auto load = [&](std::vector<int32_t> ends) {
+    vocabulary.ends = std::move(ends);
+    return Load(PackedBytes(written() + rest)).status();
+  };
+  EXPECT_EQ(load({2, 5}), absl::OkStatus());
+  for (const std::vector<int32_t>& ends : {std::vector<int32_t>{5, 2}, {5, 5}})
+    EXPECT_THAT(std::string(load(ends).message()), HasSubstr("is damaged; pack "));
+}
+
+class ByteArraysTest : public ReadyArraysTest {};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, ByteArraysTest, ::testing::Values(&ByBytes));
+
+// A text with it would lose it.
+TEST_P(ByteArraysTest, AByteWithoutATokenOrAReplacementIsRefused) {
+  std::string arrays = tokenizer_->ReadyArrays();
+  std::vector<int32_t> symbols(256);
+  std::iota(symbols.begin(), symbols.end(), 1);  // as BpeBase says
+  const size_t at = arrays.find(std::string(reinterpret_cast<const char*>(symbols.data()), 1024));
+  ASSERT_NE(at, std::string::npos);
+  const auto none = static_cast<int32_t>(tokenizer_->size());
+  std::memcpy(arrays.data() + at + 4 * 'a', &none, sizeof(none));
+  EXPECT_THAT(std::string(Load(PackedBytes(arrays)).status().message()),
+              HasSubstr("is damaged; pack "));
 }
 
 // Whatever they hold, nothing outside them is touched: sanitizers look.
