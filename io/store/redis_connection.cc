@@ -134,6 +134,11 @@ absl::Status RedisConnection::Failed(absl::StatusCode code, absl::string_view wh
                       absl::StrCat("Redis at ", options_.host, ":", options_.port, " ", what));
 }
 
+absl::Status RedisConnection::Unreachable(int error) const {
+  return Failed(absl::StatusCode::kUnavailable,
+                absl::StrCat("cannot be reached: ", std::strerror(error)));
+}
+
 RedisConnection::Deadline RedisConnection::Begin(absl::Duration limit) {
   // At most a century: a longer time could overflow the clock.
   limit_ = std::min(limit, absl::Hours(24 * 36525));
@@ -180,7 +185,11 @@ absl::Status RedisConnection::OpenSocket(Deadline deadline) {
     if (fd_ >= 0) close(fd_);
     fd_ = socket(address->ai_family, address->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
                  address->ai_protocol);
-    if (fd_ < 0) continue;
+    if (fd_ < 0) {
+      // A family of addresses that this system does not have says nothing about the server.
+      if (errno != EAFNOSUPPORT) status = Unreachable(errno);
+      continue;
+    }
     int error = 0;
     if (connect(fd_, address->ai_addr, address->ai_addrlen) != 0) error = errno;
     if (error == EINPROGRESS) {
@@ -196,8 +205,7 @@ absl::Status RedisConnection::OpenSocket(Deadline deadline) {
       setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
       return absl::OkStatus();
     }
-    status = Failed(absl::StatusCode::kUnavailable,
-                    absl::StrCat("cannot be reached: ", std::strerror(error)));
+    status = Unreachable(error);
   }
   return status;
 }

@@ -81,6 +81,7 @@ class RedisConnection {
   // Waits until the socket is ready for `events` of poll().
   absl::Status Wait(short events, Deadline deadline);
   absl::Status Failed(absl::StatusCode code, absl::string_view what) const;
+  absl::Status Unreachable(int error) const;  // an errno
 
   RedisOptions options_;
   size_t max_reply_;

@@ -24,9 +24,9 @@ namespace inlay {
 // RedisOptions::timeout: Unavailable, DeadlineExceeded, or DataLoss for what cannot be a state. The
 // server's own errors become Unauthenticated or PermissionDenied for the user or password,
 // ResourceExhausted when its memory is full, FailedPrecondition when the key holds another type of
-// value (which is neither read, replaced nor deleted) or the server is read-only, InvalidArgument
-// for a database that it does not have, and Internal for any other error. The user needs the right
-// to run scripts (EVAL).
+// value (which is neither read, replaced nor deleted), Unavailable when the server is read-only or
+// cannot serve at the moment (see RedisConnection::Command), InvalidArgument for a database that it
+// does not have, and Internal for any other error. The user needs the right to run scripts (EVAL).
 //
 // InvalidArgument for options that cannot work; Unimplemented when this program was built without
 // hiredis.

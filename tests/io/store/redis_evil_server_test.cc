@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netdb.h>
+#include <sys/resource.h>
 
 #include <functional>
 #include <memory>
@@ -205,6 +206,18 @@ TEST(EvilServerTest, EachAddressGetsAShareOfTheTime) {
   for (const int fd : waiting) close(fd);
   close(full);
   close(listener);
+}
+
+TEST(EvilServerTest, TellsThatThereIsNoDescriptor) {
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none = {.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const absl::Status status = RedisConnection::Connect({.host = "127.0.0.1"}, 1000).status();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(absl::StrContains(status.message(), "cannot be reached: Too many open files"))
+      << status;
 }
 
 TEST(EvilServerTest, NobodyListens) {
