@@ -9,13 +9,17 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
 namespace inlay {
 
-// The `size` bytes of an object or array.
+// The `size` bytes of an object or array, or those of a text.
 inline absl::Span<const uint8_t> AsBytes(const void* data, size_t size) {
   return {static_cast<const uint8_t*>(data), size};
+}
+inline absl::Span<const uint8_t> AsBytes(absl::string_view text) {
+  return AsBytes(text.data(), text.size());
 }
 
 class ByteSink {

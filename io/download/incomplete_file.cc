@@ -1,7 +1,6 @@
 #include "io/download/incomplete_file.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -11,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/status_macros.h"
 #include "io/file/atomic_file.h"
+#include "io/file/read_fully.h"
 #include "io/file/write_fully.h"
 
 namespace inlay {
@@ -27,28 +26,17 @@ constexpr size_t kPieceBytes = size_t{1} << 20;  // of Read
 
 absl::StatusOr<IncompleteFile> IncompleteFile::Open(const std::string& path) {
   std::string name = absl::StrCat(path, ".incomplete");
-  // Without O_NONBLOCK opening a pipe would wait.
-  const int fd = open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
-  if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat(name, " cannot be written"));
-  auto close_fd = absl::MakeCleanup([fd] { close(fd); });
-  struct stat info;
-  if (fstat(fd, &info) != 0)
-    return absl::ErrnoToStatus(errno, absl::StrCat(name, " cannot be examined"));
-  if (!S_ISREG(info.st_mode))
-    return absl::FailedPreconditionError(absl::StrCat(name, " is not a regular file"));
-  std::move(close_fd).Cancel();
-  return IncompleteFile(path, std::move(name), fd, static_cast<uint64_t>(info.st_size));
+  INLAY_ASSIGN_OR_RETURN(OpenFile file, OpenFile::Open(name, O_RDWR | O_CREAT | O_NOFOLLOW));
+  return IncompleteFile(path, std::move(name), std::move(file));
 }
 
 IncompleteFile::~IncompleteFile() {
-  if (fd_ < 0) return;
-  close(fd_);
-  if (size_ == 0) Remove();
+  if (file_.fd() >= 0 && size_ == 0) Remove();
 }
 
 uint64_t IncompleteFile::Free() const {
   struct statvfs info;
-  if (fstatvfs(fd_, &info) != 0) return std::numeric_limits<uint64_t>::max();
+  if (fstatvfs(file_.fd(), &info) != 0) return std::numeric_limits<uint64_t>::max();
   return static_cast<uint64_t>(info.f_bavail) * info.f_frsize;
 }
 
@@ -56,18 +44,17 @@ absl::Status IncompleteFile::Read(
     const std::function<absl::Status(absl::Span<const uint8_t>)>& act) const {
   std::vector<uint8_t> piece(kPieceBytes);
   for (uint64_t offset = 0; offset < size_;) {
-    const ssize_t n = pread(fd_, piece.data(), piece.size(), static_cast<off_t>(offset));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return absl::ErrnoToStatus(errno, absl::StrCat(name_, " cannot be read"));
-    if (n == 0) return absl::DataLossError(absl::StrCat(name_, " became shorter"));
-    INLAY_RETURN_IF_ERROR(act(absl::MakeConstSpan(piece).first(static_cast<size_t>(n))));
-    offset += static_cast<uint64_t>(n);
+    const auto [got, error] = ReadFully(file_.fd(), absl::MakeSpan(piece), offset);
+    if (error != 0) return absl::ErrnoToStatus(error, absl::StrCat(name_, " cannot be read"));
+    if (got == 0) return absl::DataLossError(absl::StrCat(name_, " became shorter"));
+    INLAY_RETURN_IF_ERROR(act(absl::MakeConstSpan(piece).first(got)));
+    offset += got;
   }
   return absl::OkStatus();
 }
 
 absl::Status IncompleteFile::Append(absl::Span<const uint8_t> bytes) {
-  const auto [written, error] = WriteFully(fd_, bytes, size_);
+  const auto [written, error] = WriteFully(file_.fd(), bytes, size_);
   size_ += written;
   if (error == 0) return absl::OkStatus();
   if (error != ENOSPC && error != EDQUOT && error != EFBIG)
@@ -78,14 +65,14 @@ absl::Status IncompleteFile::Append(absl::Span<const uint8_t> bytes) {
 }
 
 absl::Status IncompleteFile::Clear() {
-  if (ftruncate(fd_, 0) != 0)
+  if (ftruncate(file_.fd(), 0) != 0)
     return absl::ErrnoToStatus(errno, absl::StrCat(name_, " cannot be emptied"));
   size_ = 0;
   return absl::OkStatus();
 }
 
 absl::Status IncompleteFile::Complete() {
-  if (fsync(fd_) != 0)
+  if (fsync(file_.fd()) != 0)
     return absl::ErrnoToStatus(errno, absl::StrCat(name_, " cannot be put on the disk"));
   if (rename(name_.c_str(), path_.c_str()) != 0)
     return absl::ErrnoToStatus(errno, absl::StrCat(name_, " cannot be renamed"));

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "io/file/open_file.h"
 
 namespace inlay {
 
@@ -21,11 +22,7 @@ class IncompleteFile {
   // Opens the file or makes an empty one. A link of that name is refused.
   static absl::StatusOr<IncompleteFile> Open(const std::string& path);
 
-  IncompleteFile(IncompleteFile&& other) noexcept
-      : path_(std::move(other.path_)),
-        name_(std::move(other.name_)),
-        fd_(std::exchange(other.fd_, -1)),
-        size_(other.size_) {}
+  IncompleteFile(IncompleteFile&& other) noexcept = default;
   IncompleteFile& operator=(IncompleteFile&&) = delete;
   // Removes an empty one.
   ~IncompleteFile();
@@ -48,12 +45,15 @@ class IncompleteFile {
   void Remove();
 
  private:
-  IncompleteFile(std::string path, std::string name, int fd, uint64_t size)
-      : path_(std::move(path)), name_(std::move(name)), fd_(fd), size_(size) {}
+  IncompleteFile(std::string path, std::string name, OpenFile file)
+      : path_(std::move(path)),
+        name_(std::move(name)),
+        file_(std::move(file)),
+        size_(static_cast<uint64_t>(file_.info().st_size)) {}
 
   std::string path_;
   std::string name_;  // path_.incomplete
-  int fd_;            // -1 after a move
+  OpenFile file_;
   uint64_t size_;
 };
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/byte_stream.h"
 #include "base/status_macros.h"
 #include "io/file/write_fully.h"
 
@@ -51,6 +52,11 @@ TemporaryName NameBeside(const std::string& path) {
 }
 
 }  // namespace
+
+bool IsTemporaryEnding(absl::string_view ending) {
+  return ending.size() == 9 && ending[0] == '.' &&
+         ending.find_first_not_of("0123456789abcdef", 1) == absl::string_view::npos;
+}
 
 absl::StatusOr<std::string> FollowLinks(const std::string& path) {
   std::string target = path;
@@ -170,7 +176,7 @@ absl::Status AtomicFile::Write(absl::Span<const uint8_t> bytes) {
 
 absl::Status AtomicFile::Flush() {
   const std::string pending = std::exchange(buffer_, {});
-  return WriteAll({reinterpret_cast<const uint8_t*>(pending.data()), pending.size()});
+  return WriteAll(AsBytes(pending));
 }
 
 absl::Status AtomicFile::WriteAll(absl::Span<const uint8_t> bytes) {

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "io/file/file_kind.h"
 #include "io/file/temporary_name.h"
@@ -23,6 +24,10 @@ absl::StatusOr<std::string> FollowLinks(const std::string& path);
 // Puts the names in a file's folder on the disk, as they are now. A file system that knows no such
 // operation, or a folder that must not be read, is no error.
 absl::Status SyncFolderOf(const std::string& path);
+
+// Whether a temporary name that an AtomicFile gives its file ends so: a name beside the file's own
+// is that name with such an ending.
+bool IsTemporaryEnding(absl::string_view ending);
 
 // Without Commit, the new file disappears with the object, and an existing file of that name is
 // unchanged. Where the file system supports O_TMPFILE, the new file has no name until Commit, so

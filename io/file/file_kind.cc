@@ -7,12 +7,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "io/file/mapping_guard.h"
+#include "io/file/read_fully.h"
 
 namespace inlay {
 namespace {
@@ -51,19 +53,6 @@ bool IsSameKind(FileKind old, FileKind written) {
          (old == FileKind::kSession || old == FileKind::kChat || old == FileKind::kOther);
 }
 
-// Up to kLongestMagic bytes from `offset`.
-absl::StatusOr<std::string> ReadSome(int fd, off_t offset, const std::string& path) {
-  std::string bytes(kLongestMagic, '\0');
-  while (true) {
-    const ssize_t n = pread(fd, bytes.data(), bytes.size(), offset);
-    if (n >= 0) {
-      bytes.resize(static_cast<size_t>(n));
-      return bytes;
-    }
-    if (errno != EINTR) return absl::ErrnoToStatus(errno, absl::StrCat(path, " cannot be read"));
-  }
-}
-
 }  // namespace
 
 absl::StatusOr<FileKind> KindOfFile(const std::string& path) {
@@ -71,7 +60,7 @@ absl::StatusOr<FileKind> KindOfFile(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat(path, " cannot be opened"));
   const auto close_fd = absl::MakeCleanup([fd] { close(fd); });
-  INLAY_ASSIGN_OR_RETURN(const std::string first, ReadSome(fd, 0, path));
+  INLAY_ASSIGN_OR_RETURN(const std::string first, ReadAt(fd, 0, kLongestMagic, path));
   if (first.empty()) return FileKind::kEmpty;
   if (absl::StartsWith(first, kModelMagic)) return FileKind::kModel;
   if (absl::StartsWith(first, kSessionMagic)) return FileKind::kSession;
@@ -79,9 +68,9 @@ absl::StatusOr<FileKind> KindOfFile(const std::string& path) {
   for (const absl::string_view magic : kProgramMagics) {
     if (absl::StartsWith(first, magic)) return FileKind::kProgram;
   }
-  const off_t size = lseek(fd, 0, SEEK_END);
+  const off_t end = std::max<off_t>(0, lseek(fd, 0, SEEK_END) - off_t{kLongestMagic});
   INLAY_ASSIGN_OR_RETURN(const std::string last,
-                         ReadSome(fd, std::max<off_t>(0, size - off_t{kLongestMagic}), path));
+                         ReadAt(fd, static_cast<uint64_t>(end), kLongestMagic, path));
   return absl::EndsWith(last, kBundleMagic) ? FileKind::kProgram : FileKind::kOther;
 }
 

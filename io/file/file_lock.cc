@@ -48,7 +48,9 @@ absl::StatusOr<FileLock> FileLock::Acquire(const std::string& path) {
     const bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
     if (!locked && errno == EWOULDBLOCK) {
       return absl::UnavailableError(
-          absl::StrCat(path, " is in use by another process; try again when that has ended"));
+          absl::StrCat(path,
+                       " is in use by another process, or by this one already; try again "
+                       "when that has ended"));
     }
     // The previous owner of the lock may have removed it.
     if (!HasName(fd, name)) continue;

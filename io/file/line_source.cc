@@ -1,11 +1,8 @@
 #include "io/file/line_source.h"
 
-#include <unistd.h>
-
-#include <cerrno>
-
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "io/file/read_fully.h"
 
 namespace inlay {
 namespace {
@@ -22,21 +19,6 @@ LineSource::NextPiece PiecesOf(int fd, const std::string& path) {
 }
 
 }  // namespace
-
-absl::StatusOr<std::string> ReadAt(int fd, uint64_t offset, size_t length,
-                                   const std::string& path) {
-  std::string bytes(length, '\0');
-  size_t got = 0;
-  while (got < length) {
-    const ssize_t n = pread(fd, bytes.data() + got, length - got, static_cast<off_t>(offset + got));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return absl::ErrnoToStatus(errno, absl::StrCat(path, " cannot be read"));
-    if (n == 0) break;
-    got += static_cast<size_t>(n);
-  }
-  bytes.resize(got);
-  return bytes;
-}
 
 LineSource::LineSource(int fd, const std::string& path, size_t most)
     : LineSource(PiecesOf(fd, path), path, most) {}

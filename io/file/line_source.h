@@ -16,10 +16,6 @@
 
 namespace inlay {
 
-// Reads up to `length` bytes of an open file from `offset`: fewer only at its end. `path` is for
-// messages.
-absl::StatusOr<std::string> ReadAt(int fd, uint64_t offset, size_t length, const std::string& path);
-
 class LineSource {
  public:
   struct Line {

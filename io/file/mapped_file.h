@@ -2,8 +2,6 @@
 #ifndef INLAY_IO_FILE_MAPPED_FILE_H_
 #define INLAY_IO_FILE_MAPPED_FILE_H_
 
-#include <time.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -13,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "io/file/mapping_guard.h"
+#include "io/file/open_file.h"
 
 namespace inlay {
 
@@ -50,14 +49,9 @@ class MappedFile {
   absl::Status CheckWhole(absl::string_view name) const;
 
  private:
-  MappedFile(int fd, const uint8_t* data, size_t size, const timespec& modified,
-             GuardedRange* range)
-      : fd_(fd), data_(data), size_(size), modified_(modified), range_(range) {}
-
-  int fd_ = -1;  // -1 for a default-constructed object
+  OpenFile file_;
   const uint8_t* data_ = nullptr;
   size_t size_ = 0;
-  timespec modified_ = {};  // the file's time of modification when it was mapped
   GuardedRange* range_ = nullptr;
 };
 

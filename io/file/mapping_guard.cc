@@ -20,8 +20,11 @@ uintptr_t page_bytes = 0;
 // use it.
 bool MapZeros(uintptr_t address) {
   for (GuardedRange* range = ranges.load(); range != nullptr; range = range->next) {
-    const uintptr_t end = range->end.load();
-    if (address < range->begin.load() || address >= end) continue;
+    const uint64_t version = range->version.load();
+    const uintptr_t begin = range->begin.load(), end = range->end.load();
+    if (address < begin || address >= end) continue;
+    // The ends of two ranges that had this memory one after the other are those of neither.
+    if (version % 2 != 0 || range->version.load() != version) continue;
     // The file has no bytes after the first missing page either.
     const uintptr_t page = address / page_bytes * page_bytes;
     void* const zeros = mmap(reinterpret_cast<void*>(page), end - page, PROT_READ,
@@ -31,6 +34,14 @@ bool MapZeros(uintptr_t address) {
     return true;
   }
   return false;
+}
+
+// Under the mutex.
+void Set(GuardedRange& range, uintptr_t begin, uintptr_t end) {
+  ++range.version;
+  range.begin.store(begin);
+  range.end.store(end);
+  ++range.version;
 }
 
 void OnBusError(int signal, siginfo_t* info, void* context) {
@@ -72,14 +83,14 @@ GuardedRange* AddGuardedRange(const void* data, size_t size, dev_t device, ino_t
   range->error.store(0);
   range->device = device;
   range->inode = inode;
-  range->begin.store(reinterpret_cast<uintptr_t>(data));
-  range->end.store(reinterpret_cast<uintptr_t>(data) + size);
+  const auto begin = reinterpret_cast<uintptr_t>(data);
+  Set(*range, begin, begin + size);
   return range;
 }
 
 void RemoveGuardedRange(GuardedRange* range) {
   std::lock_guard<std::mutex> lock(mutex);
-  range->end.store(0);
+  Set(*range, 0, 0);
 }
 
 bool IsMapped(dev_t device, ino_t inode) {

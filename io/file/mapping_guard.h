@@ -12,7 +12,7 @@
 namespace inlay {
 
 // Installs a handler of SIGBUS for the whole process: a read of a MappedFile where its file has no
-// bytes any more gives zeros, and MappedFile::whole() is false from then on. Faults elsewhere go to
+// bytes any more gives zeros, and MappedFile::CheckWhole fails from then on. Faults elsewhere go to
 // the previous handler. A library should not install signal handlers by itself, so the program
 // calls this once, before it maps files; without it such a read ends the process.
 void GuardMappedFiles();
@@ -20,6 +20,8 @@ void GuardMappedFiles();
 // A mapped range that the handler covers. Never freed, only reused, since the handler may read it
 // at any time.
 struct GuardedRange {
+  // Odd while `begin` and `end` change. Of a range that a thread is reading it does not change.
+  std::atomic<uint64_t> version = 0;
   std::atomic<uintptr_t> begin = 0;
   std::atomic<uintptr_t> end = 0;  // 0: free
   std::atomic<bool> cut = false;   // missing bytes have been replaced by zeros

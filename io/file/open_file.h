@@ -12,10 +12,11 @@ namespace inlay {
 
 class OpenFile {
  public:
-  // `flags`: O_RDONLY, O_RDWR, ... The file must exist and be a regular one: InvalidArgument for
-  // others. The errors name it.
+  // `flags`: O_RDONLY, O_RDWR, ...; O_CREAT makes a file with the permissions that the umask leaves
+  // of 0666. InvalidArgument for what is no regular file. The errors name it.
   static absl::StatusOr<OpenFile> Open(const std::string& path, int flags);
 
+  OpenFile() = default;  // no file
   OpenFile(OpenFile&& other) noexcept;
   OpenFile& operator=(OpenFile&& other) noexcept;
   ~OpenFile();
@@ -27,7 +28,7 @@ class OpenFile {
  private:
   explicit OpenFile(int fd) : fd_(fd) {}
 
-  int fd_;  // -1 after a move
+  int fd_ = -1;  // -1: no file, as after a move
   struct stat info_ = {};
 };
 

@@ -8,6 +8,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "base/byte_stream.h"
 
 namespace inlay {
 
@@ -23,7 +24,7 @@ struct WriteOutcome {
 WriteOutcome WriteFully(int fd, absl::Span<const uint8_t> bytes,
                         std::optional<uint64_t> offset = std::nullopt);
 inline WriteOutcome WriteFully(int fd, absl::string_view text) {
-  return WriteFully(fd, {reinterpret_cast<const uint8_t*>(text.data()), text.size()});
+  return WriteFully(fd, AsBytes(text));
 }
 
 }  // namespace inlay

@@ -1,9 +1,11 @@
 #include "io/gguf/gguf_writer.h"
 
+#include <bit>
 #include <cassert>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/byte_stream.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
 
@@ -20,13 +22,10 @@ void AppendString(std::string* out, absl::string_view text) {
   out->append(text.data(), text.size());
 }
 
-absl::Span<const uint8_t> AsBytes(absl::string_view text) {
-  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
-}
-
 }  // namespace
 
 GgufWriter::GgufWriter(uint32_t alignment) : alignment_(alignment) {
+  assert(std::has_single_bit(alignment) && alignment >= 8 && alignment <= 65536);
   SetUint32("general.alignment", alignment);
 }
 

@@ -15,7 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "absl/types/span.h"
+#include "base/byte_stream.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "io/file/atomic_file.h"
@@ -127,8 +127,7 @@ absl::Status HubCache::WriteRef(const HubName& name, absl::string_view commit) c
   if (std::filesystem::is_symlink(path, ignored) && unlink(path.c_str()) != 0 && errno != ENOENT)
     return absl::ErrnoToStatus(errno, absl::StrCat(PrintableName(path), " cannot be replaced"));
   INLAY_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
-  INLAY_RETURN_IF_ERROR(file.Write(
-      absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(commit.data()), commit.size())));
+  INLAY_RETURN_IF_ERROR(file.Write(AsBytes(commit)));
   return file.Commit();
 }
 

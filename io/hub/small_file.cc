@@ -5,8 +5,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "io/file/line_source.h"
 #include "io/file/open_file.h"
+#include "io/file/read_fully.h"
 
 namespace inlay {
 

@@ -22,10 +22,12 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "base/byte_stream.h"
 #include "base/status_macros.h"
 #include "base/steady_time.h"
 #include "io/file/atomic_file.h"
 #include "io/file/file_kind.h"
+#include "io/file/read_fully.h"
 
 namespace inlay {
 namespace {
@@ -42,6 +44,8 @@ struct Snapshot {
 };
 
 constexpr absl::Duration kLockPause = absl::Milliseconds(50);
+// A file with a temporary name that nobody has written to for as long was left by a killed writer.
+constexpr absl::Duration kTemporaryAge = absl::Hours(1);
 
 // False for a file that is no snapshot's.
 bool ParseFileName(absl::string_view file, Snapshot& snapshot) {
@@ -52,6 +56,14 @@ bool ParseFileName(absl::string_view file, Snapshot& snapshot) {
   snapshot.name = std::string(parts[0]);
   snapshot.root = std::string(parts[1]);
   return true;
+}
+
+// Whether an AtomicFile has the name until it is a snapshot's.
+bool IsTemporary(absl::string_view file) {
+  const size_t dot = file.rfind('.');
+  Snapshot snapshot;
+  return dot != absl::string_view::npos && IsTemporaryEnding(file.substr(dot)) &&
+         ParseFileName(file.substr(0, dot), snapshot);
 }
 
 class FolderSnapshots final : public SnapshotStore {
@@ -113,17 +125,12 @@ class FolderSnapshots final : public SnapshotStore {
     const absl::Cleanup close_file = [file] { close(file); };
     const size_t before = value.size();
     value.resize(before + size);
-    for (size_t done = 0; done < size;) {
-      const ssize_t read =
-          pread(file, value.data() + before + done, size - done, static_cast<off_t>(offset + done));
-      if (read < 0 && errno == EINTR) continue;
-      if (read <= 0) {
-        value.resize(before);
-        return read == 0 ? absl::StatusOr<bool>(false) : Failed("read in");
-      }
-      done += static_cast<size_t>(read);
-    }
-    return true;
+    const auto [got, error] =
+        ReadFully(file, {reinterpret_cast<uint8_t*>(value.data()) + before, size}, offset);
+    if (got == size) return true;
+    value.resize(before);
+    errno = error;
+    return error == 0 ? absl::StatusOr<bool>(false) : Failed("read in");
   }
 
   absl::StatusOr<bool> Write(absl::string_view root, absl::string_view name, size_t length,
@@ -133,6 +140,7 @@ class FolderSnapshots final : public SnapshotStore {
     INLAY_ASSIGN_OR_RETURN(const bool locked, Lock(stop));
     if (!locked) return false;
     const absl::Cleanup unlock = [this] { flock(folder_, LOCK_UN); };
+    INLAY_RETURN_IF_ERROR(RemoveAbandoned());
     INLAY_ASSIGN_OR_RETURN(std::vector<Snapshot> snapshots, List(absl::InfiniteFuture()));
     if (const auto there = FindName(snapshots, name); there != snapshots.end()) {
       Use(*there);
@@ -142,8 +150,7 @@ class FolderSnapshots final : public SnapshotStore {
     const std::string path =
         absl::StrCat(options_.folder, "/", name, "=", root, "=", length, kSnapshotSuffix);
     for (bool again = false;; again = true) {
-      INLAY_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path, FileKind::kState));
-      absl::StatusOr<bool> written = Fill(file, value, stop);
+      absl::StatusOr<bool> written = WriteFile(path, value, stop);
       if (again || !absl::IsResourceExhausted(written.status())) return written;
       INLAY_RETURN_IF_ERROR(MakeRoomOnDisk(value.size(), written.status()));
     }
@@ -200,28 +207,52 @@ class FolderSnapshots final : public SnapshotStore {
         absl::StrCat("there was no time to read the folder ", options_.folder));
   }
 
-  absl::StatusOr<std::vector<Snapshot>> List(absl::Time deadline) const {
+  // Calls `act` with the name of each file whose name `is_ours`, and with what the file is.
+  absl::Status ForEachFile(
+      absl::Time deadline, const std::function<bool(const char* name)>& is_ours,
+      const std::function<void(const char* name, const struct stat& file)>& act) const {
     if (folder_ < 0) return NotConnected();
     DIR* folder = opendir(options_.folder.c_str());
     if (folder == nullptr) return Failed("list");
     const absl::Cleanup close_folder = [folder] { closedir(folder); };
-    std::vector<Snapshot> snapshots;
-    Snapshot snapshot;
     while (true) {
       INLAY_RETURN_IF_ERROR(CheckDeadline(deadline));
       errno = 0;
       const dirent* entry = readdir(folder);
       if (entry == nullptr && errno != 0) return Failed("list");
-      if (entry == nullptr) return snapshots;
+      if (entry == nullptr) return absl::OkStatus();
       struct stat file = {};
-      if (!ParseFileName(entry->d_name, snapshot) ||
+      if (!is_ours(entry->d_name) ||
           fstatat(folder_, entry->d_name, &file, AT_SYMLINK_NOFOLLOW) != 0 ||
           !S_ISREG(file.st_mode))
         continue;
-      snapshot.bytes = static_cast<uint64_t>(file.st_size);
-      snapshot.used = absl::TimeFromTimespec(file.st_mtim);
-      snapshots.push_back(snapshot);
+      act(entry->d_name, file);
     }
+  }
+
+  absl::StatusOr<std::vector<Snapshot>> List(absl::Time deadline) const {
+    std::vector<Snapshot> snapshots;
+    Snapshot snapshot;
+    INLAY_RETURN_IF_ERROR(ForEachFile(
+        deadline, [&](const char* name) { return ParseFileName(name, snapshot); },
+        [&](const char*, const struct stat& file) {
+          snapshot.bytes = static_cast<uint64_t>(file.st_size);
+          snapshot.used = absl::TimeFromTimespec(file.st_mtim);
+          snapshots.push_back(snapshot);
+        }));
+    return snapshots;
+  }
+
+  // Removes files with temporary names, which killed writers leave where the file system knows no
+  // files without a name. Call under the lock, so that nobody writes one; the age protects those of
+  // machines that the lock does not reach.
+  absl::Status RemoveAbandoned() const {
+    const absl::Time young = absl::Now() - kTemporaryAge;
+    return ForEachFile(absl::InfiniteFuture(), IsTemporary,
+                       [&](const char* name, const struct stat& file) {
+                         if (absl::TimeFromTimespec(file.st_mtim) < young)
+                           unlinkat(folder_, name, 0);
+                       });
   }
 
   // Without an error: what another process has removed meanwhile is not there to be used.
@@ -235,14 +266,14 @@ class FolderSnapshots final : public SnapshotStore {
     return Failed("remove a file of");
   }
 
-  // Writes the value and names the file. ResourceExhausted where the disk has no room for it.
-  static absl::StatusOr<bool> Fill(AtomicFile& file, absl::string_view value,
-                                   const std::function<bool()>& stop) {
+  // ResourceExhausted where the disk has no room for the file.
+  static absl::StatusOr<bool> WriteFile(const std::string& path, absl::string_view value,
+                                        const std::function<bool()>& stop) {
+    INLAY_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path, FileKind::kState));
     for (; !value.empty(); value.remove_prefix(std::min(kPieceBytes, value.size()))) {
       if (stop()) return false;
       const absl::string_view piece = value.substr(0, kPieceBytes);
-      INLAY_RETURN_IF_ERROR(
-          file.Write({reinterpret_cast<const uint8_t*>(piece.data()), piece.size()}));
+      INLAY_RETURN_IF_ERROR(file.Write(AsBytes(piece)));
     }
     INLAY_RETURN_IF_ERROR(file.Commit());
     return true;

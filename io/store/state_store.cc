@@ -19,9 +19,10 @@ absl::Status CheckStateKey(absl::string_view key) {
     return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-';
   });
   if (!key.empty() && key.size() <= kMaxKey && plain && key.front() != '.') return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "the key '", absl::CHexEscape(key.substr(0, kMaxKey)), "' of ", key.size(),
-      " bytes is not 1 to ", kMaxKey, " characters out of A-Z a-z 0-9 . _ -, the first not a dot"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("the key '", absl::CHexEscape(key.substr(0, kMaxKey)), "' (", key.size(),
+                   " bytes) is no name of 1 to ", kMaxKey,
+                   " characters out of A-Z a-z 0-9 . _ -, the first not a dot"));
 }
 
 absl::Status NoSuchState(absl::string_view key) {
@@ -66,13 +67,14 @@ class MemoryStateWriter final : public StateWriter {
     if (replaced_ != kAnyStateTag && replaced_ != (exists ? old->second.tag : kNoStateTag))
       return StateWasReplaced(key_);
     const uint64_t others = store_.bytes_ - (exists ? old->second.bytes->size() : 0);
-    if (state->size() > store_.most_bytes_ - others) {
-      return absl::ResourceExhaustedError(absl::StrCat("the state '", key_, "' of ", state->size(),
+    const uint64_t size = state->size();
+    if (size > store_.most_bytes_ - others) {
+      return absl::ResourceExhaustedError(absl::StrCat("the state '", key_, "' of ", size,
                                                        " bytes has no place beside the others' ",
                                                        others, " of ", store_.most_bytes_));
     }
-    store_.bytes_ = others + state->size();
     store_.states_.insert_or_assign(key_, MemoryStore::State{std::move(state), ++store_.last_tag_});
+    store_.bytes_ = others + size;  // only now, as there may have been no memory for the state
     return absl::OkStatus();
   }
 

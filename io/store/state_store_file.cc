@@ -21,6 +21,7 @@
 #include "base/xxh64.h"
 #include "io/file/atomic_file.h"
 #include "io/file/open_file.h"
+#include "io/file/read_fully.h"
 #include "io/store/state_store.h"
 
 namespace inlay {
@@ -81,15 +82,11 @@ class FileStateReader final : public StateReader {
  private:
   // At least one byte, at most as many as there is room for.
   absl::StatusOr<size_t> ReadSome(absl::Span<uint8_t> into) {
-    while (true) {
-      const ssize_t n = read(file_.fd(), into.data(), into.size());
-      if (n > 0) return static_cast<size_t>(n);
-      if (n == 0) {
-        return absl::OutOfRangeError(absl::StrCat(
-            path_, " became shorter while it was read: ", remaining_, " bytes are missing"));
-      }
-      if (errno != EINTR) return absl::ErrnoToStatus(errno, absl::StrCat(path_, " cannot be read"));
-    }
+    const auto [got, error] = ReadFully(file_.fd(), into);
+    if (error != 0) return absl::ErrnoToStatus(error, absl::StrCat(path_, " cannot be read"));
+    if (got > 0) return got;
+    return absl::OutOfRangeError(absl::StrCat(
+        path_, " became shorter while it was read: ", remaining_, " bytes are missing"));
   }
 
   std::string path_;
@@ -101,6 +98,12 @@ class FileStateReader final : public StateReader {
   size_t at_ = 0;
   size_t end_ = 0;
 };
+
+// Without memory for a std::string of the key.
+template <class Container>
+void Erase(absl::string_view key, Container& container) {
+  if (const auto found = container.find(key); found != container.end()) container.erase(found);
+}
 
 absl::StatusOr<std::unique_ptr<StateReader>> OpenStateFile(const std::string& path, StateTag tag) {
   INLAY_ASSIGN_OR_RETURN(OpenFile file, OpenFile::Open(path, O_RDONLY));
@@ -183,13 +186,13 @@ absl::Status FileStore::Delete(absl::string_view key) {
   const std::string path = Path(key);
   Shard& shard = ShardOf(key);
   const std::lock_guard lock(shard.mutex);
-  // A later state of this key has another tag, as tags only grow.
-  shard.tags.erase(std::string(key));
   const bool deleted = unlink(path.c_str()) == 0;
   const int error = errno;
   if (deleted || error == ENOENT) {
+    // A later state of this key has another tag, as tags only grow.
+    Erase(key, shard.tags);
     const std::lock_guard counted_lock(counted_mutex_);
-    if (counted_.has_value()) counted_->erase(std::string(key));
+    if (counted_.has_value()) Erase(key, *counted_);
   }
   if (deleted) return SyncFolderOf(path);
   return absl::ErrnoToStatus(error, absl::StrCat(path, " cannot be deleted"));

@@ -76,7 +76,7 @@ class Tokenizer {
   // The same for a text of which only some bytes are trusted: the text of a control token becomes
   // that token where all its bytes are. `runs` cover the text from left to right. Otherwise the ids
   // are those of the whole text: what is no special token is encoded across the ends of runs. BOS
-  // as in Encode.
+  // as in Encode. Unlike Encode it throws std::bad_alloc without memory.
   virtual absl::StatusOr<std::vector<int32_t>> EncodeMarked(
       absl::string_view text, absl::Span<const TrustRun> runs) const = 0;
 

@@ -20,6 +20,7 @@
 #include "base/xxh64.h"
 #include "io/file/atomic_file.h"
 #include "io/file/has_name.h"
+#include "io/file/read_fully.h"
 #include "io/file/write_fully.h"
 #include "io/json/parse_json.h"
 

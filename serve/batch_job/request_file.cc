@@ -19,6 +19,7 @@
 #include "base/xxh64.h"
 #include "io/file/has_name.h"
 #include "io/file/line_source.h"
+#include "io/file/read_fully.h"
 #include "io/json/parse_json.h"
 #include "serve/http/http_server.h"
 

@@ -15,6 +15,7 @@
 #include "io/file/file_kind.h"
 #include "io/file/line_source.h"
 #include "io/file/open_file.h"
+#include "io/file/read_fully.h"
 #include "serve/batch_job/journal.h"
 #include "serve/batch_job/result_line.h"
 #include "serve/batch_job/shard.h"

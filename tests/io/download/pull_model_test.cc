@@ -198,7 +198,7 @@ TEST_F(PullModelTest, FollowsNoLinksInTheCache) {
   Make("victim", "precious");
   fs::create_symlink(Path("victim"), Blob(hash + ".incomplete"));
   model = Pull();
-  EXPECT_THAT(std::string(model.status().message()), HasSubstr(".incomplete cannot be written"));
+  EXPECT_THAT(std::string(model.status().message()), HasSubstr(".incomplete cannot be opened"));
   EXPECT_EQ(Contents(Path("victim")), "precious");
   fs::remove(Blob(hash + ".incomplete"));
   ExpectPulled(bytes_);

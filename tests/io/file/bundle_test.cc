@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/byte_stream.h"
 #include "io/gguf/gguf.h"
 #include "tests/io/gguf/gguf_bytes.h"
 #include "tests/temp_folder.h"
@@ -46,10 +47,6 @@ class BundleTest : public ::testing::Test {
   std::string BytesOf(const std::string& path) {
     const MappedFile file = *MappedFile::Open(path);
     return std::string(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
-  }
-
-  static absl::Span<const uint8_t> AsBytes(absl::string_view text) {
-    return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
   }
 
   const TempFolder folder_;

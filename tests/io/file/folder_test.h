@@ -16,14 +16,10 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
+#include "base/byte_stream.h"
 #include "tests/temp_folder.h"
 
 namespace inlay {
-
-inline absl::Span<const uint8_t> AsBytes(absl::string_view text) {
-  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
-}
 
 inline std::string Contents(const std::string& path) {
   std::ifstream in(path, std::ios::binary);

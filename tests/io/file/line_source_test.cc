@@ -73,7 +73,6 @@ TEST_F(LineSourceFileTest, ReadsAFileFromItsBeginning) {
   LineSource source(file.fd(), Path("a"), LineSource::kAnyLength);
   EXPECT_THAT(Lines(source),
               ElementsAre("1@0:one$", absl::StrCat("2@4:", long_line, "$"), "3@1000005:two"));
-  EXPECT_EQ(Must(ReadAt(file.fd(), 1'000'004, 10, Path("a"))), "\ntwo");
 }
 
 }  // namespace

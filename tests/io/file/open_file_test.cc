@@ -50,7 +50,7 @@ TEST_F(OpenFileTest, SaysWhyNot) {
   EXPECT_EQ(OpenFile::Open(Path("none"), O_RDONLY).status().code(), absl::StatusCode::kNotFound);
   const absl::Status folder = OpenFile::Open(folder_, O_RDONLY).status();
   EXPECT_EQ(folder.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(folder.message(), folder_ + " is not a regular file");
+  EXPECT_EQ(folder.message(), folder_ + " is a directory, not a file");
   ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0600), 0);
   alarm(60);  // to wait for who writes to it would be for ever
   EXPECT_EQ(OpenFile::Open(Path("pipe"), O_RDONLY).status().code(),

@@ -10,6 +10,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdarg>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -57,6 +58,22 @@ static uint64_t BytesWith(int new_file, uint64_t more) {
     if (entry.path().extension() == ".prefix") sum += entry.file_size();
   }
   return sum;
+}
+
+// Whether the disk has no room for a new file where it has none for a byte.
+static bool new_files_need_room = false;
+
+extern "C" int open(const char* path, int flags, ...) {
+  const bool makes_file = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
+  if (new_files_need_room && makes_file && BytesWith(-1, 1) > full_disk_bytes) {
+    errno = ENOSPC;
+    return -1;
+  }
+  va_list arguments;
+  va_start(arguments, flags);
+  const mode_t mode = va_arg(arguments, mode_t);  // anything where there is none
+  va_end(arguments);
+  return openat(AT_FDCWD, path, flags, mode);
 }
 
 extern "C" ssize_t write(int fd, const void* bytes, size_t size) {
@@ -270,6 +287,40 @@ TEST_F(SnapshotFolderTest, OnAFullDiskTheLeastRecentlyUsedMakeRoom) {
   EXPECT_FALSE(store->Write("root", "d", 7, SnapshotValue(3000, 'd'), NeverStop).ok());
   EXPECT_EQ(FindSnapshot(*store, {"b"}), std::nullopt) << "it did not help, and no more is removed";
   EXPECT_EQ(FindSnapshot(*store, {"c"}), 0u);
+}
+
+// Before a byte is written, where a new file needs room for its name or itself.
+TEST_F(SnapshotFolderTest, OnADiskWithoutRoomForAFileTheLeastRecentlyUsedMakeRoom) {
+  const auto store = Open();
+  EXPECT_TRUE(WriteSnapshot(*store, "a", SnapshotValue(3000, 'a')));
+  full_disk_folder = folder_.path();
+  full_disk_bytes = 3000;
+  new_files_need_room = true;
+  const absl::Cleanup empty_disk = [] {
+    full_disk_folder.clear();
+    new_files_need_room = false;
+  };
+  EXPECT_TRUE(WriteSnapshot(*store, "b", SnapshotValue(2000, 'b')));
+  EXPECT_EQ(FindSnapshot(*store, {"a"}), std::nullopt);
+  EXPECT_EQ(FindSnapshot(*store, {"b"}), 0u);
+}
+
+// Where the file system knows no files without a name.
+TEST_F(SnapshotFolderTest, WhatKilledWritersHaveLeftIsRemovedAfterAnHour) {
+  const std::string old = "a=root=7.prefix.0123abcd", young = "a=root=7.prefix.0123abce";
+  const std::vector<std::string> others = {"a=root.prefix.0123abcd", "a=root=7.prefix.0123abcg",
+                                           "a=root=7.prefix.0123abc", "a=root=7.0123abcd"};
+  for (const std::string& name : others) std::ofstream(folder_.Path(name)) << "mine";
+  for (const std::string& name : {old, young}) std::ofstream(folder_.Path(name)) << "half";
+  const auto hours_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(2);
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
+    if (entry.path().filename() != young) std::filesystem::last_write_time(entry, hours_ago);
+  }
+  EXPECT_TRUE(WriteSnapshot(*Open(), "b", "x"));
+  EXPECT_FALSE(std::filesystem::exists(folder_.Path(old)));
+  EXPECT_TRUE(std::filesystem::exists(folder_.Path(young)));
+  for (const std::string& name : others)
+    EXPECT_TRUE(std::filesystem::exists(folder_.Path(name))) << name;
 }
 
 TEST_F(SnapshotFolderTest, AFolderThatGoesIsAnError) {

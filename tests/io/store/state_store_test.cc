@@ -57,6 +57,20 @@ TEST_F(StateStoreTest, TagsOfFilesThatWereFound) {
   ExpectState(later, "a", {2});
 }
 
+// It is still there, so whoever has read it may replace it.
+TEST_F(StateStoreTest, AFileThatCannotBeDeletedKeepsItsTag) {
+  ASSERT_TRUE(PutState(*file_, "a", {1}).ok());
+  const StateTag tag = Must(file_->Get("a"))->tag();
+  const std::string path = folder_ + "/a.state";
+  std::filesystem::rename(path, folder_ + "/away");
+  std::filesystem::create_directory(path);  // which unlink refuses, also where root calls it
+  const absl::Status status = file_->Delete("a");
+  std::filesystem::remove(path);
+  std::filesystem::rename(folder_ + "/away", path);
+  EXPECT_FALSE(status.ok() || absl::IsNotFound(status)) << status;
+  EXPECT_EQ(Must(file_->Get("a"))->tag(), tag);
+}
+
 TEST_F(StateStoreTest, Listing) {
   ForBoth([](StateStore& store) { CheckListing(store, 100); });
 }

@@ -497,7 +497,7 @@ TEST(RequestFileTest, WrongLinesAreNamed) {
   EXPECT_THAT(error(good + std::string(size_t{40} << 20, ' ')),
               HasSubstr("requests:2: the line has more than"));
   EXPECT_THAT(RequestFile::Open(folder.path()).status().message(),
-              HasSubstr("is not a regular file"));
+              HasSubstr("is a directory, not a file"));
   EXPECT_THAT(RequestFile::Open(folder.Path("none")).status().message(),
               HasSubstr("none cannot be opened"));
 }
