@@ -20,6 +20,7 @@ namespace {
 constexpr double kQuiet = 0.3;     // seconds before the first line
 constexpr double kInterval = 0.1;  // seconds between two lines
 constexpr size_t kBarWidth = 24;
+constexpr double kLineInterval = 60;  // seconds between two lines of a log
 
 std::string RateText(double rate, ProgressUnit unit) {
   if (unit == ProgressUnit::kRequests) return Format("%.*f requests/s", rate < 10 ? 1 : 0, rate);
@@ -77,14 +78,24 @@ size_t Columns(absl::string_view text) {
   return columns;
 }
 
+// The rate and the time left, "2.0 requests/s, 8 s left"; "" where nothing was done since the
+// start.
+std::string RateAndTimeLeft(uint64_t done, uint64_t total, ProgressUnit unit, double seconds,
+                            uint64_t before) {
+  // Less is done than before where a download has started over.
+  const double since = static_cast<double>(done - std::min(before, done));
+  const double rate = seconds > 0 ? since / seconds : 0;
+  if (rate == 0) return "";
+  const std::string left =
+      total > done ? ", " + TimeText(static_cast<double>(total - done) / rate) : "";
+  return RateText(rate, unit) + left;
+}
+
 }  // namespace
 
 std::string ProgressLine(const std::string& what, uint64_t done, uint64_t total, ProgressUnit unit,
                          double seconds, size_t width, uint64_t before) {
   if (total > 0) done = std::min(done, total);
-  // Less is done than before where a download has started over.
-  const double since = static_cast<double>(done - std::min(before, done));
-  const double rate = seconds > 0 ? since / seconds : 0;
   std::string share, bar;
   if (total > 0) {
     const double fraction = static_cast<double>(done) / static_cast<double>(total);
@@ -92,12 +103,8 @@ std::string ProgressLine(const std::string& what, uint64_t done, uint64_t total,
     bar = absl::StrCat(" [", std::string(filled, '#'), std::string(kBarWidth - filled, '-'), "]");
     share = Format(" %3.0f %%", std::floor(100 * fraction));
   }
-  std::string figures;
-  if (rate > 0) {
-    figures = absl::StrCat(total > 0 ? ", " : " ", RateText(rate, unit));
-    if (total > done)
-      absl::StrAppend(&figures, ", ", TimeText(static_cast<double>(total - done) / rate));
-  }
+  std::string figures = RateAndTimeLeft(done, total, unit, seconds, before);
+  if (!figures.empty()) figures = absl::StrCat(total > 0 ? ", " : " ", figures);
   const size_t name = Columns(what);
   if (name + bar.size() + share.size() + figures.size() > width) bar.clear();
   if (name + share.size() + figures.size() > width) figures.clear();
@@ -156,6 +163,34 @@ void ProgressBar::Draw(uint64_t done, double seconds) {
 
 double ProgressBar::MonotonicSeconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+LoggedProgress::LoggedProgress(const std::string& what, uint64_t total, uint64_t before,
+                               ProgressUnit unit, int fd, ProgressBar::Clock clock)
+    : what_(what),
+      total_(total),
+      before_(before),
+      unit_(unit),
+      fd_(fd),
+      clock_(std::move(clock)),
+      start_(clock_()),
+      next_line_(start_ + kLineInterval),
+      bar_(what, total, unit, fd, clock_) {
+  bar_.SetDoneBefore(before);
+}
+
+void LoggedProgress::Update(uint64_t done, uint64_t failed) {
+  const std::string failures = failed > 0 ? absl::StrCat(", ", failed, " failed") : "";
+  if (std::exchange(failed_, failed) != failed) bar_.Rename(absl::StrCat(what_, failures));
+  bar_.Update(done);
+  if (isatty(fd_) == 1) return;
+  const double now = clock_();
+  if (now < next_line_) return;
+  next_line_ = now + kLineInterval;
+  const std::string figures = RateAndTimeLeft(done, total_, unit_, now - start_, before_);
+  const std::string line = absl::StrCat("inlay: ", PrintableName(what_), ": ", done, " of ", total_,
+                                        failures, figures.empty() ? "" : ", ", figures, "\n");
+  [[maybe_unused]] const ssize_t n = write(fd_, line.data(), line.size());
 }
 
 Progress ShowProgress(std::string what, ProgressUnit unit) {

@@ -10,10 +10,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/plural.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
-#include "io/file/file_kind.h"
 #include "io/file/file_lock.h"
-#include "serve/batch_job/journal.h"
+#include "serve/batch_job/kept_journals.h"
 #include "serve/batch_job/result_file.h"
 
 namespace inlay::serve {
@@ -37,20 +38,69 @@ absl::StatusOr<std::optional<BatchJobOutcome>> FindOutcome(const RequestFile& re
                                                            const JobIdentity& identity,
                                                            const BatchJobOptions& options) {
   INLAY_RETURN_IF_ERROR(CheckOutput(options.out));
-  if (options.restart) return std::nullopt;
+  if (options.mode.restart) return std::nullopt;
   INLAY_ASSIGN_OR_RETURN(const std::optional<size_t> failed,
-                         FailedResultsIn(options.out, requests, identity));
-  if (failed.has_value()) {
-    return BatchJobOutcome{
-        .kept = requests.size(), .missing = 0, .joined = true, .failed = *failed};
+                         ReadResults(options.out, requests, identity, nullptr));
+  if (!failed.has_value()) return std::nullopt;
+  return BatchJobOutcome{.kept = requests.size(), .missing = {}, .joined = true, .failed = *failed};
+}
+
+// The journal takes over what the output has of its shard, but for requests that failed.
+absl::Status TakeOver(const RequestFile& requests, const JobIdentity& identity,
+                      const BatchJobOptions& options, Journal& journal) {
+  const auto append = [&](size_t request, int status, absl::string_view line) -> absl::Status {
+    const bool own = request % options.shard.count == options.shard.index;
+    if (!own || status != 200 || journal.Has(request)) return absl::OkStatus();
+    return journal.Append(request, status, line);
+  };
+  return ReadResults(options.out, requests, identity, append).status();
+}
+
+void TellWhatIsKept(const Journal& journal, size_t total, const BatchJobOptions& options) {
+  if (!options.note) return;
+  const std::string path = PrintableName(journal.path());
+  if (journal.damaged() > 0 && journal.results() < total) {
+    options.note(absl::StrCat(path, " has ", Plural(journal.damaged(), "damaged line"),
+                              ": what was there is computed again"));
   }
-  const absl::Status status = CheckReplace(options.out, FileKind::kOther, Replace::kNothing);
-  if (absl::IsAlreadyExists(status)) {
-    return absl::AlreadyExistsError(absl::StrCat(
-        options.out, " exists and is not the output of this job; --restart replaces it"));
+  if (journal.retried() > 0)
+    options.note(absl::StrCat(Plural(journal.retried(), "failed request"), " of ", path,
+                              journal.retried() == 1 ? " is" : " are", " tried again"));
+  if (journal.results() > 0 && journal.results() < total)
+    options.note(absl::StrCat(journal.results(), " of ", Plural(total, "result"),
+                              journal.results() == 1 ? " is" : " are", " there already, in ",
+                              path));
+}
+
+// After these the same call goes on, but for a file of requests that has changed, which says so
+// itself.
+absl::Status WithPlaceOfResults(const absl::Status& error, const std::string& path) {
+  if (error.message().empty() || absl::IsFailedPrecondition(error)) return error;
+  return absl::Status(error.code(),
+                      absl::StrCat(error.message(), "; the results so far are kept in ", path,
+                                   ", and the same command goes on with the rest"));
+}
+
+// Has what the journal lacks answered, and joins the shards.
+absl::StatusOr<BatchJobOutcome> Finish(const RequestFile& requests, const JobIdentity& identity,
+                                       const HttpHandler& handler, const BatchJobOptions& options,
+                                       Journal& journal) {
+  BatchJobOutcome outcome;
+  outcome.kept = journal.results();
+  INLAY_RETURN_IF_ERROR(
+      AnswerRequests(requests, identity, options.shard, handler, journal, options.loop));
+  INLAY_ASSIGN_OR_RETURN(const FileLock lock, LockOutput(options));
+  if (!journal.exists()) {
+    // Another shard has found this one done, and joined all.
+    if (access(options.out.c_str(), F_OK) == 0) return outcome;
+    return absl::FailedPreconditionError(absl::StrCat(journal.path(), " was removed"));
   }
-  INLAY_RETURN_IF_ERROR(status);
-  return std::nullopt;
+  INLAY_ASSIGN_OR_RETURN(JoinOutcome joined, JoinShards(options.out, requests, identity,
+                                                        options.shard.count, options.mode));
+  outcome.joined = joined.missing.empty();
+  outcome.missing = std::move(joined.missing);
+  outcome.failed = joined.failed;
+  return outcome;
 }
 
 }  // namespace
@@ -62,30 +112,22 @@ absl::StatusOr<BatchJobOutcome> RunBatchJob(const RequestFile& requests,
   INLAY_ASSIGN_OR_RETURN(std::optional<FileLock> lock, LockOutput(options));
   INLAY_ASSIGN_OR_RETURN(const std::optional<BatchJobOutcome> found,
                          FindOutcome(requests, identity, options));
-  if (found.has_value()) {
+  const bool retries = options.mode.retry_failed && found.has_value() && found->failed > 0;
+  if (found.has_value() && !retries) {
     // A journal is there if the process that wrote the output ended before it removed it.
-    (void)RemoveJournal(path, identity, options.shard, requests.size());
+    (void)RemoveJournal(path);
     return *found;
   }
-  INLAY_ASSIGN_OR_RETURN(Journal journal, Journal::Open(path, identity, options.shard,
-                                                        requests.size(), options.restart));
-  lock.reset();
-  BatchJobOutcome outcome;
-  outcome.kept = journal.results();
-  INLAY_RETURN_IF_ERROR(
-      AnswerRequests(requests, identity, options.shard, handler, journal, options.loop));
-  INLAY_ASSIGN_OR_RETURN(lock, LockOutput(options));
-  if (!journal.exists()) {
-    // Another shard has found this one done, and joined all.
-    if (access(options.out.c_str(), F_OK) == 0) return outcome;
-    return absl::DataLossError(absl::StrCat(path, " was removed"));
-  }
+  INLAY_RETURN_IF_ERROR(CheckOtherCounts(options.out, options.shard.count, options.mode.restart));
+  if (!options.mode.restart)
+    INLAY_RETURN_IF_ERROR(CheckOtherShards(options.out, identity, options.shard));
   INLAY_ASSIGN_OR_RETURN(
-      const JoinOutcome joined,
-      JoinShards(options.out, requests, identity, options.shard.count, options.restart));
-  outcome.missing = joined.missing;
-  outcome.joined = joined.missing == 0;
-  outcome.failed = joined.failed;
+      Journal journal, Journal::Open(path, identity, options.shard, requests.size(), options.mode));
+  if (retries) INLAY_RETURN_IF_ERROR(TakeOver(requests, identity, options, journal));
+  lock.reset();
+  TellWhatIsKept(journal, options.shard.SizeOf(requests.size()), options);
+  absl::StatusOr<BatchJobOutcome> outcome = Finish(requests, identity, handler, options, journal);
+  if (!outcome.ok()) return WithPlaceOfResults(outcome.status(), path);
   return outcome;
 }
 

@@ -52,27 +52,23 @@ std::string Header(const JobIdentity& identity, const Shard& shard, bool restart
                                {"job", ToJson(identity)}}));
 }
 
-// Whether a restart of this job and shard began the journal, whose header this is.
-absl::StatusOr<bool> ReadHeader(const std::string& path, absl::string_view line,
-                                const JobIdentity& identity, const Shard& shard) {
+absl::StatusOr<JournalHeader> ParseHeader(const std::string& path,
+                                          const std::optional<LineSource::Line>& line) {
   const auto no_journal = [&] {
     return absl::InvalidArgumentError(
         absl::StrCat(path, " exists and is not the journal of a batch job"));
   };
-  const std::optional<absl::string_view> content = ContentOf(line);
+  if (!line.has_value() || !line->ended) return no_journal();
+  const std::optional<absl::string_view> content = ContentOf(line->text);
   if (!content.has_value()) return no_journal();
-  INLAY_ASSIGN_OR_RETURN(const Json header, ParseJson("the journal's header", *content));
+  INLAY_ASSIGN_OR_RETURN(const JsonDocument header, ParseJson("the journal's header", *content));
   // Of any type: a member that is no number is another file's.
-  if (!header.is_object() || header.value("inlay_batch", Json()) != kVersion) return no_journal();
-  INLAY_RETURN_IF_ERROR(CheckSameJob(path, header.value("job", Json()), identity));
-  const Json kept = header.value("shard", Json());
-  if (!kept.is_string()) return no_journal();
-  if (kept != shard.Text()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(path, " has results of shard ", PrintableName(kept.get<std::string>()),
-                     " and not of ", shard.Text(), "; --restart discards them"));
-  }
-  return header.value("restart", Json()) == true;
+  if (JsonMember(*header, "inlay_batch") != kVersion) return no_journal();
+  const Json& shard = JsonMember(*header, "shard");
+  if (!shard.is_string()) return no_journal();
+  return JournalHeader{.shard = JsonString(shard),
+                       .restart = JsonMember(*header, "restart") == true,
+                       .job = IdentityOf(JsonMember(*header, "job"))};
 }
 
 // "REQUEST STATUS RESULT"
@@ -107,31 +103,42 @@ absl::StatusOr<JournalReader> JournalReader::Open(const std::string& path,
   INLAY_ASSIGN_OR_RETURN(OpenFile file, OpenFile::Open(path, O_RDONLY));
   JournalReader reader(path, std::move(file), shard, requests);
   INLAY_ASSIGN_OR_RETURN(const std::optional<LineSource::Line> line, reader.lines_->Next());
-  const bool whole = line.has_value() && line->ended;
-  INLAY_ASSIGN_OR_RETURN(reader.restarts_,
-                         ReadHeader(path, whole ? line->text : "", identity, shard));
+  INLAY_ASSIGN_OR_RETURN(const JournalHeader header, ParseHeader(path, line));
+  INLAY_RETURN_IF_ERROR(CheckSameJob(path, header.job, identity));
+  if (header.shard != shard.Text()) {
+    return absl::FailedPreconditionError(absl::StrCat(path, " has results of shard ",
+                                                      PrintableName(header.shard), " and not of ",
+                                                      shard.Text(), "; --restart discards them"));
+  }
+  reader.restarts_ = header.restart;
   reader.whole_ = line->text.size() + 1;
   return reader;
 }
 
 absl::StatusOr<std::optional<JournalEntry>> JournalReader::Next() {
-  if (ended_) return std::nullopt;
-  INLAY_ASSIGN_OR_RETURN(const std::optional<LineSource::Line> line, lines_->Next());
-  if (!line.has_value() || !line->ended) return std::nullopt;
-  const std::optional<absl::string_view> content = ContentOf(line->text);
-  if (!content.has_value()) return std::nullopt;
-  std::optional<JournalEntry> entry;
-  if (IsEnd(*content)) {
-    ended_ = true;
-  } else {
-    entry = EntryOf(*content);
+  while (true) {
+    INLAY_ASSIGN_OR_RETURN(const std::optional<LineSource::Line> line, lines_->Next());
+    if (!line.has_value() || !line->ended) return std::nullopt;
+    whole_ = line->offset + line->text.size() + 1;
+    const std::optional<absl::string_view> content = ContentOf(line->text);
+    ended_ = content.has_value() && IsEnd(*content);
+    if (ended_) continue;
+    std::optional<JournalEntry> entry = content.has_value() ? EntryOf(*content) : std::nullopt;
     const bool own = entry.has_value() && entry->request < requests_ &&
                      entry->request % shard_.count == shard_.index;
-    if (!own) return std::nullopt;
-    entry->offset = line->offset + line->text.size() - entry->size;
+    if (own) {
+      entry->offset = line->offset + line->text.size() - entry->size;
+      return entry;
+    }
+    ++damaged_;
   }
-  whole_ = line->offset + line->text.size() + 1;
-  return entry;
+}
+
+absl::StatusOr<JournalHeader> ReadJournalHeader(const std::string& path) {
+  INLAY_ASSIGN_OR_RETURN(const OpenFile file, OpenFile::Open(path, O_RDONLY));
+  LineSource lines(file.fd(), path, LineSource::kAnyLength);
+  INLAY_ASSIGN_OR_RETURN(const std::optional<LineSource::Line> line, lines.Next());
+  return ParseHeader(path, line);
 }
 
 bool HasJournalEnd(const std::string& path) {
@@ -150,28 +157,27 @@ bool HasJournalEnd(const std::string& path) {
   return content.has_value() && IsEnd(*content);
 }
 
-absl::Status RemoveJournal(const std::string& path, const JobIdentity& identity, const Shard& shard,
-                           size_t requests) {
-  const absl::Status opened = JournalReader::Open(path, identity, shard, requests).status();
-  if (absl::IsNotFound(opened)) return absl::OkStatus();
-  // Those of other jobs and shards are journals, too.
-  if (!opened.ok() && !absl::IsFailedPrecondition(opened)) return opened;
+absl::Status RemoveJournal(const std::string& path) {
+  const absl::Status read = ReadJournalHeader(path).status();
+  if (absl::IsNotFound(read)) return absl::OkStatus();
+  INLAY_RETURN_IF_ERROR(read);
   if (unlink(path.c_str()) == 0 || errno == ENOENT) return absl::OkStatus();
   return absl::ErrnoToStatus(errno, absl::StrCat(path, " cannot be removed"));
 }
 
 absl::StatusOr<Journal> Journal::Open(const std::string& path, const JobIdentity& identity,
-                                      const Shard& shard, size_t requests, bool restart) {
+                                      const Shard& shard, size_t requests,
+                                      const JournalMode& mode) {
   INLAY_ASSIGN_OR_RETURN(FileLock lock, FileLock::Acquire(path));
   auto reader = JournalReader::Open(path, identity, shard, requests);
-  if (restart && !(reader.ok() && reader->restarts())) {
-    INLAY_RETURN_IF_ERROR(RemoveJournal(path, identity, shard, requests));
+  if (mode.restart && !(reader.ok() && reader->restarts())) {
+    INLAY_RETURN_IF_ERROR(RemoveJournal(path));
     reader = JournalReader::Open(path, identity, shard, requests);
   }
   if (absl::IsNotFound(reader.status())) {
     INLAY_ASSIGN_OR_RETURN(AtomicFile file,
                            AtomicFile::Create(path, FileKind::kOther, Replace::kNothing));
-    const std::string header = Header(identity, shard, restart);
+    const std::string header = Header(identity, shard, mode.restart);
     INLAY_RETURN_IF_ERROR(
         file.Write({reinterpret_cast<const uint8_t*>(header.data()), header.size()}));
     INLAY_RETURN_IF_ERROR(file.Commit());
@@ -182,25 +188,31 @@ absl::StatusOr<Journal> Journal::Open(const std::string& path, const JobIdentity
   Journal journal(path, shard, std::move(lock), std::move(file));
   INLAY_RETURN_IF_ERROR(OrOutOfMemory("the requests of a job", [&]() -> absl::Status {
     journal.has_.resize(shard.SizeOf(requests));
-    while (true) {
-      INLAY_ASSIGN_OR_RETURN(const std::optional<JournalEntry> entry, reader->Next());
-      if (!entry.has_value()) return absl::OkStatus();
-      if (journal.Has(entry->request)) continue;
-      journal.has_[entry->request / shard.count] = true;
-      ++journal.results_;
-      journal.failed_ += entry->status != 200;
-    }
+    return journal.Read(*reader, mode.retry_failed);
   }));
-  journal.ended_ = reader->ended();
-  if (journal.ended_ && journal.results_ < journal.has_.size()) {
-    return absl::DataLossError(absl::StrCat(path, " has an end, but ", journal.results_, " of ",
-                                            journal.has_.size(),
-                                            " results; remove it to have them computed again"));
-  }
-  journal.size_ = reader->whole();
   if (ftruncate(journal.file_.fd(), static_cast<off_t>(journal.size_)) != 0)
     return absl::ErrnoToStatus(errno, absl::StrCat(path, " cannot be cut off"));
   return journal;
+}
+
+absl::Status Journal::Read(JournalReader& reader, bool retry_failed) {
+  std::vector<bool> failed(has_.size());
+  while (true) {
+    INLAY_ASSIGN_OR_RETURN(const std::optional<JournalEntry> entry, reader.Next());
+    if (!entry.has_value()) break;
+    has_[entry->request / shard_.count] = true;
+    failed[entry->request / shard_.count] = entry->status != 200;
+  }
+  failed_ = static_cast<size_t>(std::count(failed.begin(), failed.end(), true));
+  if (retry_failed) {
+    for (size_t i = 0; i < has_.size(); ++i) has_[i] = has_[i] && !failed[i];
+    retried_ = std::exchange(failed_, 0);
+  }
+  results_ = static_cast<size_t>(std::count(has_.begin(), has_.end(), true));
+  damaged_ = reader.damaged();
+  size_ = reader.whole();
+  ended_ = reader.ended() && results_ == has_.size();
+  return absl::OkStatus();
 }
 
 bool Journal::exists() const { return HasName(file_.fd(), path_); }

@@ -8,9 +8,12 @@
 //   HASH end RESULTS FAILED        (once each request of the shard has its result)
 //
 // The first line is there from the beginning, since the file appears with it; "restart" tells that
-// a restart of the job began the journal, and is false where it is missing. A process that is
-// killed leaves at most its last line incomplete; a loss of power may leave anything after what was
-// synced. What follows the last line whose hash is right is cut off, and computed again.
+// a restart of the job began the journal, and is false where it is missing. Of several results of a
+// request the last one counts, and of several ends one that is the last line.
+//
+// A process that is killed leaves at most its last line incomplete, which is cut off. A loss of
+// power may leave anything after what was synced, and a disk or a person may damage any line: one
+// whose hash is wrong is left out, and what it held is computed again.
 #ifndef INLAY_SERVE_BATCH_JOB_JOURNAL_H_
 #define INLAY_SERVE_BATCH_JOB_JOURNAL_H_
 
@@ -40,6 +43,16 @@ struct JournalEntry {
   size_t size = 0;      // bytes of that line, without a newline
 };
 
+// What a journal's first line says.
+struct JournalHeader {
+  std::string shard;     // Shard::Text()
+  bool restart = false;  // a restart of the job began it
+  JobIdentity job;
+};
+
+// NotFound where there is no file; InvalidArgument where it is no journal.
+absl::StatusOr<JournalHeader> ReadJournalHeader(const std::string& path);
+
 // Reads a journal, which may grow meanwhile.
 class JournalReader {
  public:
@@ -49,15 +62,17 @@ class JournalReader {
                                             const Shard& shard, size_t requests);
 
   // The next result; nothing after the last one. It never tells a request that the shard does not
-  // have; the same one may come twice, if two processes have written the journal on a file system
-  // without locks.
+  // have. The same one may come again: where it was retried, or where two processes have written
+  // the journal on a file system without locks. The last one counts.
   absl::StatusOr<std::optional<JournalEntry>> Next();
 
   // Whether a restart of the job began the journal.
   bool restarts() const { return restarts_; }
-  // Whether the journal has its end; known once Next() has returned nothing.
+  // Whether the journal's last line is its end; known once Next() has returned nothing.
   bool ended() const { return ended_; }
-  // The bytes up to which all lines are whole, as far as they were read.
+  // Lines that were read and left out, as they are damaged.
+  size_t damaged() const { return damaged_; }
+  // The bytes of the lines that were read: all but a last one without a newline.
   uint64_t whole() const { return whole_; }
   int fd() const { return file_.fd(); }
 
@@ -70,6 +85,7 @@ class JournalReader {
   size_t requests_;
   std::unique_ptr<LineSource> lines_;
   uint64_t whole_ = 0;
+  size_t damaged_ = 0;
   bool restarts_ = false;
   bool ended_ = false;
 };
@@ -79,23 +95,31 @@ class JournalReader {
 bool HasJournalEnd(const std::string& path);
 
 // Removes a journal of any job and shard, if it is there; another file stays: InvalidArgument.
-absl::Status RemoveJournal(const std::string& path, const JobIdentity& identity, const Shard& shard,
-                           size_t requests);
+absl::Status RemoveJournal(const std::string& path);
+
+// What a job does with results that are kept.
+struct JournalMode {
+  // Discard a journal that exists, unless a restart of the same job and shard began it: else a
+  // restart that is interrupted again and again would never be done.
+  bool restart = false;
+  // Have requests answered again whose results have a status other than 200.
+  bool retry_failed = false;
+};
 
 // A journal that is written. One process at a time has it.
 class Journal {
  public:
-  // Begins the journal, or goes on with one of the same job and shard. `restart` discards one that
-  // exists, unless a restart of the same job and shard began it: else a restart that is interrupted
-  // again and again would never be done. Unavailable when another process has it, otherwise the
-  // errors of JournalReader::Open.
+  // Begins the journal, or goes on with one of the same job and shard. Unavailable when another
+  // process has it, otherwise the errors of JournalReader::Open.
   static absl::StatusOr<Journal> Open(const std::string& path, const JobIdentity& identity,
-                                      const Shard& shard, size_t requests, bool restart);
+                                      const Shard& shard, size_t requests, const JournalMode& mode);
 
   const std::string& path() const { return path_; }
   bool Has(size_t request) const { return has_[request / shard_.count]; }
   size_t results() const { return results_; }
-  size_t failed() const { return failed_; }  // of these, how many have a status other than 200
+  size_t failed() const { return failed_; }    // of these, how many have a status other than 200
+  size_t retried() const { return retried_; }  // results that JournalMode::retry_failed leaves out
+  size_t damaged() const { return damaged_; }  // lines that were left out
   bool ended() const { return ended_; }
   // Whether the file still has its name: the process that joins the shards removes it.
   bool exists() const;
@@ -111,6 +135,8 @@ class Journal {
  private:
   Journal(std::string path, Shard shard, FileLock lock, OpenFile file)
       : path_(std::move(path)), shard_(shard), lock_(std::move(lock)), file_(std::move(file)) {}
+  // What the journal has.
+  absl::Status Read(JournalReader& reader, bool retry_failed);
   absl::Status Write(absl::string_view content);
 
   std::string path_;
@@ -121,6 +147,8 @@ class Journal {
   std::vector<bool> has_;  // of the shard's requests
   size_t results_ = 0;
   size_t failed_ = 0;
+  size_t retried_ = 0;
+  size_t damaged_ = 0;
   bool ended_ = false;
   bool synced_ = true;
 };

@@ -4,14 +4,15 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "base/about.h"
 #include "base/format.h"
 #include "base/out_of_memory.h"
 #include "base/printable.h"
@@ -26,8 +27,9 @@
 namespace inlay::serve {
 namespace {
 
+constexpr absl::string_view kEmbeddingsUrl = "/v1/embeddings";
 constexpr absl::string_view kUrls[] = {"/v1/chat/completions", "/v1/completions", "/v1/responses",
-                                       "/v1/embeddings", "/v1/messages"};
+                                       kEmbeddingsUrl, "/v1/messages"};
 
 // A body as long as the server takes, and what is around it.
 const size_t kLongestLine = HttpOptions().most_body + (size_t{1} << 20);
@@ -40,6 +42,48 @@ absl::StatusOr<std::string> TextMember(const Json& object, const char* name) {
 
 uint64_t HashOf(absl::string_view text) { return Xxh64Of(text.data(), text.size()); }
 
+// What is wrong with lines of a file, of which the first ones are named.
+class WrongLines {
+ public:
+  explicit WrongLines(const std::string& path) : path_(path) {}
+
+  void Add(uint64_t line, absl::string_view what) {
+    if (++count_ <= kMostNamed)
+      absl::StrAppend(&text_, text_.empty() ? "" : "; ", path_, ":", line, ": ", what);
+  }
+  // Counts a line that is not named.
+  void AddMore() { ++count_; }
+  bool names_more() const { return count_ < kMostNamed; }
+  absl::Status status() const {
+    if (count_ == 0) return absl::OkStatus();
+    if (count_ == 1) return absl::InvalidArgumentError(text_);
+    return absl::InvalidArgumentError(absl::StrCat(path_, " has ", count_, " wrong lines",
+                                                   count_ > kMostNamed ? ", first " : ": ", text_));
+  }
+
+ private:
+  static constexpr size_t kMostNamed = 20;
+
+  const std::string& path_;
+  size_t count_ = 0;
+  std::string text_;
+};
+
+// The program that made a compressed file, by the file's first bytes; "" for another file.
+absl::string_view CompressorOf(absl::string_view start) {
+  constexpr std::pair<absl::string_view, absl::string_view> kMagic[] = {
+      {"\x1f\x8b", "gzip"},
+      {"\x28\xb5\x2f\xfd", "zstd"},
+      {"\xfd"
+       "7zXZ",
+       "xz"},
+      {"BZh", "bzip2"}};
+  for (const auto& [magic, program] : kMagic) {
+    if (absl::StartsWith(start, magic)) return program;
+  }
+  return "";
+}
+
 bool IsBlank(absl::string_view line) {
   return line.find_first_not_of(" \t\r") == absl::string_view::npos;
 }
@@ -47,7 +91,8 @@ bool IsBlank(absl::string_view line) {
 }  // namespace
 
 absl::StatusOr<BatchRequest> ParseBatchRequest(absl::string_view line) {
-  INLAY_ASSIGN_OR_RETURN(const Json json, ParseJson("the request", line));
+  INLAY_ASSIGN_OR_RETURN(const JsonDocument document, ParseJson("the request", line));
+  const Json& json = *document;
   if (!json.is_object()) return absl::InvalidArgumentError("the request is not a JSON object");
   BatchRequest request;
   INLAY_ASSIGN_OR_RETURN(request.custom_id, TextMember(json, "custom_id"));
@@ -80,6 +125,12 @@ absl::StatusOr<RequestFile> RequestFile::Open(const std::string& path) {
   INLAY_RETURN_IF_ERROR(opened.status());
   RequestFile file(path, *std::move(opened));
   file.modified_ = absl::FromUnixSeconds(file.file_.info().st_mtime);
+  INLAY_ASSIGN_OR_RETURN(const std::string start, ReadAt(file.file_.fd(), 0, 8, path));
+  if (const absl::string_view program = CompressorOf(start); !program.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, " is compressed by ", program,
+                     ": unpack it first, as its lines are read in any order"));
+  }
   INLAY_RETURN_IF_ERROR(
       OrOutOfMemory(absl::StrCat("the requests of ", path), [&]() -> absl::Status {
         INLAY_RETURN_IF_ERROR(file.Scan());
@@ -91,6 +142,7 @@ absl::StatusOr<RequestFile> RequestFile::Open(const std::string& path) {
 absl::Status RequestFile::Scan() {
   LineSource lines(file_.fd(), path_, kLongestLine);
   Xxh64 hash;
+  WrongLines wrong(path_);
   while (true) {
     INLAY_ASSIGN_OR_RETURN(const std::optional<LineSource::Line> line, lines.Next());
     if (!line.has_value()) break;
@@ -99,12 +151,20 @@ absl::Status RequestFile::Scan() {
     bytes_ = line->offset + line->text.size() + (line->ended ? 1 : 0);
     if (IsBlank(line->text)) continue;
     const absl::StatusOr<BatchRequest> request = ParseBatchRequest(line->text);
-    if (!request.ok()) return About(absl::StrCat(path_, ":", lines.number()), request.status());
+    if (absl::IsInvalidArgument(request.status())) {
+      wrong.Add(lines.number(), request.status().message());
+      continue;
+    }
+    INLAY_RETURN_IF_ERROR(request.status());
+    std::optional<uint64_t>& first =
+        request->url == kEmbeddingsUrl ? first_to_embed_ : first_to_answer_;
+    if (!first.has_value()) first = lines.number();
     places_.push_back({.offset = line->offset,
                        .id_hash = HashOf(request->custom_id),
                        .hash = HashOf(line->text)});
   }
   hash_ = hash.Digest();
+  INLAY_RETURN_IF_ERROR(wrong.status());
   if (!places_.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(path_, " has no requests"));
 }
@@ -118,21 +178,37 @@ absl::Status RequestFile::CheckIdsDiffer() const {
   const auto same_hash = [this](uint64_t a, uint64_t b) {
     return places_[a].id_hash == places_[b].id_hash;
   };
+  std::vector<std::pair<uint64_t, uint64_t>> same;
   // Requests of one hash are neighbours, the earlier ones first.
   for (auto at = order.begin();
-       (at = std::adjacent_find(at, order.end(), same_hash)) != order.end(); ++at) {
-    for (auto later = at + 1; later != order.end() && same_hash(*at, *later); ++later) {
-      INLAY_ASSIGN_OR_RETURN(const BatchRequest a, Read(*at));
-      INLAY_ASSIGN_OR_RETURN(const BatchRequest b, Read(*later));
-      if (a.custom_id != b.custom_id) continue;
-      INLAY_ASSIGN_OR_RETURN(const uint64_t line_a, LineAt(places_[*at].offset));
-      INLAY_ASSIGN_OR_RETURN(const uint64_t line_b, LineAt(places_[*later].offset));
-      return absl::InvalidArgumentError(absl::StrCat(path_, ":", line_b, ": the custom_id ",
-                                                     QuoteForMessage(b.custom_id),
-                                                     " is also that of line ", line_a));
+       (at = std::adjacent_find(at, order.end(), same_hash)) != order.end();) {
+    const auto end =
+        std::find_if(at, order.end(), [&](uint64_t other) { return !same_hash(*at, other); });
+    std::map<std::string, uint64_t> first;
+    for (; at != end; ++at) {
+      INLAY_ASSIGN_OR_RETURN(BatchRequest request, Read(*at));
+      const auto [had, is_new] = first.emplace(std::move(request.custom_id), *at);
+      if (!is_new) same.emplace_back(*at, had->second);
     }
   }
-  return absl::OkStatus();
+  return SameIdError(std::move(same));
+}
+
+absl::Status RequestFile::SameIdError(std::vector<std::pair<uint64_t, uint64_t>> same) const {
+  std::sort(same.begin(), same.end());
+  WrongLines wrong(path_);
+  for (const auto& [later, earlier] : same) {
+    if (!wrong.names_more()) {
+      wrong.AddMore();
+      continue;
+    }
+    INLAY_ASSIGN_OR_RETURN(const BatchRequest request, Read(later));
+    INLAY_ASSIGN_OR_RETURN(const uint64_t line, LineAt(places_[later].offset));
+    INLAY_ASSIGN_OR_RETURN(const uint64_t before, LineAt(places_[earlier].offset));
+    wrong.Add(line, absl::StrCat("the custom_id ", QuoteForMessage(request.custom_id),
+                                 " is also that of line ", before));
+  }
+  return wrong.status();
 }
 
 absl::StatusOr<uint64_t> RequestFile::LineAt(uint64_t offset) const {

@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -30,9 +32,10 @@ absl::StatusOr<BatchRequest> ParseBatchRequest(absl::string_view line);
 // Keeps of each request where it is in the file, not the request: 24 bytes.
 class RequestFile {
  public:
-  // Reads and checks the whole file. InvalidArgument, naming the line, for one that is no request
-  // or has the custom_id of an earlier one, for a file without requests and for what is no regular
-  // file. Empty lines are skipped.
+  // Reads and checks the whole file. InvalidArgument where lines are no requests, or have the
+  // custom_id of an earlier one: it names the first 20 of them and says how many there are; also
+  // for a file without requests, for a compressed one and for what is no regular file. Empty lines
+  // are skipped.
   static absl::StatusOr<RequestFile> Open(const std::string& path);
 
   const std::string& path() const { return path_; }
@@ -41,6 +44,10 @@ class RequestFile {
   absl::Time modified() const { return modified_; }
   // What tells this file's content from others: its length and a hash.
   std::string Content() const;
+  // The number, from 1, of the first line with a request for embeddings, or of the first with one
+  // for an answer; nothing where there is none.
+  std::optional<uint64_t> first_to_embed() const { return first_to_embed_; }
+  std::optional<uint64_t> first_to_answer() const { return first_to_answer_; }
   // Whether `path` leads to the same file.
   bool IsFile(const std::string& path) const;
 
@@ -58,6 +65,8 @@ class RequestFile {
   RequestFile(std::string path, OpenFile file) : path_(std::move(path)), file_(std::move(file)) {}
   absl::Status Scan();
   absl::Status CheckIdsDiffer() const;
+  // The error for lines whose custom_id another one has: pairs of a later and an earlier request.
+  absl::Status SameIdError(std::vector<std::pair<uint64_t, uint64_t>> same) const;
   // The number of the line at `offset`, from 1.
   absl::StatusOr<uint64_t> LineAt(uint64_t offset) const;
 
@@ -67,6 +76,7 @@ class RequestFile {
   std::vector<Place> places_;
   uint64_t bytes_ = 0;
   uint64_t hash_ = 0;
+  std::optional<uint64_t> first_to_embed_, first_to_answer_;
 };
 
 }  // namespace inlay::serve

@@ -1,6 +1,7 @@
 #include "serve/batch_job/request_loop.h"
 
 #include <atomic>
+#include <cassert>
 #include <condition_variable>
 #include <deque>
 #include <list>
@@ -9,9 +10,12 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/out_of_memory.h"
+#include "base/plural.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/steady_time.h"
 #include "base/wait_for.h"
@@ -94,27 +98,46 @@ class Loop {
         kept_(journal.results()) {}
 
   absl::Status Run() {
+    const absl::Status answered = AnswerAll();
+    if (answered.ok()) return journal_.End();
+    // What came before the error outlives a loss of power, too; that error counts.
+    (void)journal_.Sync();
+    return answered;
+  }
+
+ private:
+  absl::Status AnswerAll() {
     const size_t total = shard_.SizeOf(requests_.size());
     // Steady: a clock that is set back must not keep results from the disk.
     absl::Time synced = SteadyNow();
     while (journal_.results() < total) {
-      if (options_.stop && options_.stop()) return Stopped();
-      INLAY_RETURN_IF_ERROR(SubmitSome());
-      for (const Reply& reply : box_->Take(kReplyPoll)) INLAY_RETURN_IF_ERROR(Take(reply));
-      if (options_.progress) options_.progress(journal_.results() - kept_, total - kept_);
+      const bool stops = options_.stop && options_.stop();
+      if (!stops) INLAY_RETURN_IF_ERROR(SubmitSome());
+      if (in_flight_ == 0 && !stops) return OutOfMemoryForSome();
+      for (const Reply& reply : box_->Take(stops ? absl::ZeroDuration() : kReplyPoll))
+        INLAY_RETURN_IF_ERROR(Take(reply));
+      if (stops) return absl::CancelledError("interrupted");
+      if (options_.progress) {
+        options_.progress({.kept = kept_,
+                           .results = journal_.results(),
+                           .failed = journal_.failed(),
+                           .total = total});
+      }
       if (const absl::Time now = SteadyNow(); now - synced >= options_.sync) {
         INLAY_RETURN_IF_ERROR(journal_.Sync());
         synced = now;
       }
     }
-    return journal_.End();
+    return absl::OkStatus();
   }
 
- private:
-  absl::Status Stopped() {
-    for (const Reply& reply : box_->Take(absl::ZeroDuration())) INLAY_RETURN_IF_ERROR(Take(reply));
-    INLAY_RETURN_IF_ERROR(journal_.Sync());
-    return absl::CancelledError("interrupted");
+  absl::Status OutOfMemoryForSome() const {
+    assert(!refused_.empty());
+    INLAY_ASSIGN_OR_RETURN(const BatchRequest first, requests_.Read(refused_.front()));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("there is not enough memory for ", Plural(refused_.size(), "request"),
+                     ", though nothing else is computed; the first has the custom_id ",
+                     QuoteForMessage(first.custom_id)));
   }
 
   absl::Status SubmitSome() {
@@ -154,19 +177,15 @@ class Loop {
     --in_flight_;
     const bool refused = reply.status == 429 || reply.status == 503 || reply.status == 0;
     return OrOutOfMemory("a result", [&]() -> absl::Status {
-      if (refused && !last_try_) {
-        again_.push_back(reply.request);
+      if (refused) {
+        if (options_.check_handler) INLAY_RETURN_IF_ERROR(options_.check_handler());
+        (last_try_ ? refused_ : again_).push_back(reply.request);
         return absl::OkStatus();
       }
       INLAY_ASSIGN_OR_RETURN(const BatchRequest request, requests_.Read(reply.request));
-      const std::string id = ReplyId(identity_, request);
-      const int status = reply.status == 0 ? 500 : reply.status;
-      const std::string& body =
-          reply.status == 0
-              ? HttpErrorBody(request.url, 500, "there is not enough memory for this request")
-              : reply.body;
-      return journal_.Append(reply.request, status,
-                             ResultLine(id, request.custom_id, status, body));
+      return journal_.Append(
+          reply.request, reply.status,
+          ResultLine(ReplyId(identity_, request), request.custom_id, reply.status, reply.body));
     });
   }
 
@@ -181,7 +200,9 @@ class Loop {
   const size_t kept_;         // results from earlier runs
   size_t in_flight_ = 0;      // requests whose replies have not been taken
   std::deque<size_t> again_;  // refused for lack of memory
-  bool last_try_ = false;     // all others have their results
+  // All others have their results, and those of `again_` are submitted one after the other.
+  bool last_try_ = false;
+  std::deque<size_t> refused_;  // then, too
 };
 
 }  // namespace

@@ -3,20 +3,24 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdint>
+#include <filesystem>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "base/out_of_memory.h"
+#include "base/plural.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
 #include "io/file/atomic_file.h"
 #include "io/file/file_kind.h"
 #include "io/file/line_source.h"
 #include "io/file/open_file.h"
 #include "io/file/read_fully.h"
-#include "serve/batch_job/journal.h"
 #include "serve/batch_job/result_line.h"
 #include "serve/batch_job/shard.h"
 
@@ -33,18 +37,21 @@ absl::Status Write(AtomicFile& file, absl::string_view text) {
   return file.Write({reinterpret_cast<const uint8_t*>(text.data()), text.size()});
 }
 
-// The results that a journal has, at their requests' places.
-absl::StatusOr<JoinOutcome> ReadPlaces(JournalReader& journal, absl::Span<Place> places) {
-  JoinOutcome outcome;
+// The results that a journal has, at their requests' places, and whether these are all of its
+// shard's.
+absl::StatusOr<bool> ReadPlaces(JournalReader& journal, const Shard& shard,
+                                absl::Span<Place> places, std::vector<bool>& failed) {
   while (true) {
     INLAY_ASSIGN_OR_RETURN(const std::optional<JournalEntry> entry, journal.Next());
     if (!entry.has_value()) break;
-    Place& place = places[entry->request];
-    if (place.size == 0) outcome.failed += entry->status != 200;
-    place = {.offset = entry->offset, .size = entry->size};
+    places[entry->request] = {.offset = entry->offset, .size = entry->size};
+    failed[entry->request] = entry->status != 200;
   }
-  outcome.missing = journal.ended() ? 0 : 1;
-  return outcome;
+  if (!journal.ended()) return false;
+  for (size_t i = shard.index; i < places.size(); i += shard.count) {
+    if (places[i].size == 0) return false;
+  }
+  return true;
 }
 
 // Whether the journal of a shard has its end, and, where the job restarts, belongs to the restart.
@@ -61,32 +68,35 @@ absl::StatusOr<bool> IsDone(const std::string& out, const RequestFile& requests,
 }
 
 absl::StatusOr<JoinOutcome> Join(const std::string& out, const RequestFile& requests,
-                                 const JobIdentity& identity, size_t shards, bool restart) {
+                                 const JobIdentity& identity, size_t shards,
+                                 const JournalMode& mode) {
   JoinOutcome all;
   for (size_t i = 0; i < shards; ++i) {
-    INLAY_ASSIGN_OR_RETURN(const bool done, IsDone(out, requests, identity, {i, shards}, restart));
-    all.missing += done ? 0 : 1;
+    INLAY_ASSIGN_OR_RETURN(const bool done,
+                           IsDone(out, requests, identity, {i, shards}, mode.restart));
+    if (!done) all.missing.push_back(i);
   }
-  if (all.missing > 0) return all;
+  if (!all.missing.empty()) return all;
   std::vector<Place> places(requests.size());
+  std::vector<bool> failed(requests.size());
   std::vector<JournalReader> journals;
   for (size_t i = 0; i < shards; ++i) {
     const Shard shard{i, shards};
     INLAY_ASSIGN_OR_RETURN(
         JournalReader journal,
         JournalReader::Open(JournalPath(out, shard), identity, shard, requests.size()));
-    INLAY_ASSIGN_OR_RETURN(const JoinOutcome one, ReadPlaces(journal, absl::MakeSpan(places)));
-    all.missing += one.missing;
-    all.failed += one.failed;
+    INLAY_ASSIGN_OR_RETURN(const bool whole,
+                           ReadPlaces(journal, shard, absl::MakeSpan(places), failed));
+    if (!whole) all.missing.push_back(i);
     journals.push_back(std::move(journal));
   }
-  for (size_t i = 0; i < places.size() && all.missing == 0; ++i)
-    all.missing += places[i].size == 0 ? 1 : 0;
-  if (all.missing > 0) return all;
+  if (!all.missing.empty()) return all;
+  all.failed = static_cast<size_t>(std::count(failed.begin(), failed.end(), true));
   INLAY_RETURN_IF_ERROR(CheckOutput(out));
+  const bool replaces = mode.restart || mode.retry_failed;
   INLAY_ASSIGN_OR_RETURN(
       AtomicFile file,
-      AtomicFile::Create(out, FileKind::kOther, restart ? Replace::kSameKind : Replace::kNothing));
+      AtomicFile::Create(out, FileKind::kOther, replaces ? Replace::kSameKind : Replace::kNothing));
   for (size_t i = 0; i < places.size(); ++i) {
     INLAY_ASSIGN_OR_RETURN(const std::string line, ReadAt(journals[i % shards].fd(),
                                                           places[i].offset, places[i].size, out));
@@ -99,30 +109,73 @@ absl::StatusOr<JoinOutcome> Join(const std::string& out, const RequestFile& requ
   return all;
 }
 
-absl::StatusOr<std::optional<size_t>> CountFailed(const std::string& out,
-                                                  const RequestFile& requests,
-                                                  const JobIdentity& identity) {
+// In what a result differs from that of this request; "" where it does not. A text of a member
+// that replies do not always have is compared where it is there.
+std::string Difference(const ParsedResult& result, const BatchRequest& request,
+                       const JobIdentity& identity) {
+  const auto other = [](absl::string_view member, const std::string& is,
+                        const std::string& wanted) {
+    return absl::StrCat("has the ", member, " ", QuoteForMessage(is), " and not ",
+                        QuoteForMessage(wanted));
+  };
+  if (result.custom_id != request.custom_id)
+    return other("custom_id", result.custom_id, request.custom_id);
+  if (result.fingerprint.value_or(identity.fingerprint) != identity.fingerprint)
+    return other("system_fingerprint", *result.fingerprint, identity.fingerprint);
+  if (result.model.value_or(identity.model) != identity.model)
+    return other("model", *result.model, identity.model);
+  if (result.created.value_or(identity.time) != identity.time) {
+    return other("time of creation", absl::StrCat(*result.created),
+                 absl::StrCat(identity.time, " (--time)"));
+  }
+  if (result.reply_id != ReplyId(identity, request))
+    return "is of another request with this custom_id, or of other weights";
+  return "";
+}
+
+absl::StatusOr<std::optional<size_t>> Read(const std::string& out, const RequestFile& requests,
+                                           const JobIdentity& identity, const OnResult& on_result) {
   const absl::StatusOr<OpenFile> file = OpenFile::Open(out, O_RDONLY);
   if (absl::IsNotFound(file.status())) return std::nullopt;
   INLAY_RETURN_IF_ERROR(file.status());
+  if (file->info().st_size == 0) return std::nullopt;
+  const auto other_job = [&](const std::string& difference) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(out, " exists and is not the output of this job: ", difference,
+                     "; give another -o, or replace it with --restart"));
+  };
   LineSource lines(file->fd(), out, LineSource::kAnyLength);
   size_t failed = 0;
   for (size_t i = 0; i < requests.size(); ++i) {
     INLAY_ASSIGN_OR_RETURN(const BatchRequest request, requests.Read(i));
     INLAY_ASSIGN_OR_RETURN(const std::optional<LineSource::Line> line, lines.Next());
-    if (!line.has_value()) return std::nullopt;
+    if (!line.has_value()) {
+      return other_job(
+          absl::StrCat("it ends after ", Plural(i, "result"), " of ", requests.size()));
+    }
     const absl::StatusOr<ParsedResult> result = ParseResultLine(line->text);
-    if (!result.ok() || result->reply_id != ReplyId(identity, request)) return std::nullopt;
+    const std::string difference =
+        result.ok() ? Difference(*result, request, identity) : "is no result";
+    if (!difference.empty()) return other_job(absl::StrCat("line ", i + 1, " ", difference));
     failed += result->status != 200;
+    if (on_result) INLAY_RETURN_IF_ERROR(on_result(i, result->status, line->text));
   }
   INLAY_ASSIGN_OR_RETURN(const std::optional<LineSource::Line> more, lines.Next());
-  return more.has_value() ? std::nullopt : std::optional(failed);
+  if (more.has_value())
+    return other_job(absl::StrCat("it has more than ", Plural(requests.size(), "result")));
+  return failed;
 }
 
 }  // namespace
 
 absl::Status CheckOutput(const std::string& out) {
   INLAY_RETURN_IF_ERROR(CheckReplace(out, FileKind::kOther, Replace::kSameKind));
+  const std::string parent = std::filesystem::path(out).parent_path();
+  const std::string folder = parent.empty() ? "." : parent;
+  if (access(folder.c_str(), W_OK | X_OK) != 0) {
+    return absl::ErrnoToStatus(
+        errno, absl::StrCat("nothing can be written into ", folder, ", the folder of ", out));
+  }
   const absl::StatusOr<OpenFile> file = OpenFile::Open(out, O_RDONLY);
   if (absl::IsNotFound(file.status())) return absl::OkStatus();
   INLAY_RETURN_IF_ERROR(file.status());
@@ -133,16 +186,31 @@ absl::Status CheckOutput(const std::string& out) {
 }
 
 absl::StatusOr<JoinOutcome> JoinShards(const std::string& out, const RequestFile& requests,
-                                       const JobIdentity& identity, size_t shards, bool restart) {
+                                       const JobIdentity& identity, size_t shards,
+                                       const JournalMode& mode) {
   return OrOutOfMemory("the results of a job",
-                       [&] { return Join(out, requests, identity, shards, restart); });
+                       [&] { return Join(out, requests, identity, shards, mode); });
 }
 
-absl::StatusOr<std::optional<size_t>> FailedResultsIn(const std::string& out,
-                                                      const RequestFile& requests,
-                                                      const JobIdentity& identity) {
+absl::StatusOr<std::optional<size_t>> ReadResults(const std::string& out,
+                                                  const RequestFile& requests,
+                                                  const JobIdentity& identity,
+                                                  const OnResult& on_result) {
   return OrOutOfMemory("the results of a job",
-                       [&] { return CountFailed(out, requests, identity); });
+                       [&] { return Read(out, requests, identity, on_result); });
+}
+
+std::optional<int64_t> CreationTimeIn(const std::string& out) {
+  const absl::StatusOr<OpenFile> file = OpenFile::Open(out, O_RDONLY);
+  if (!file.ok()) return std::nullopt;
+  LineSource lines(file->fd(), out, LineSource::kAnyLength);
+  while (true) {
+    const absl::StatusOr<std::optional<LineSource::Line>> line = lines.Next();
+    if (!line.ok() || !line->has_value()) return std::nullopt;
+    const absl::StatusOr<ParsedResult> result = ParseResultLine((*line)->text);
+    if (!result.ok()) return std::nullopt;
+    if (result->created.has_value()) return result->created;
+  }
 }
 
 }  // namespace inlay::serve

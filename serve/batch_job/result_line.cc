@@ -24,16 +24,28 @@ std::string ResultLine(absl::string_view reply_id, absl::string_view custom_id, 
 }
 
 absl::StatusOr<ParsedResult> ParseResultLine(absl::string_view line) {
-  INLAY_ASSIGN_OR_RETURN(const Json json, ParseJson("the result", line));
+  INLAY_ASSIGN_OR_RETURN(const JsonDocument json, ParseJson("the result", line));
   const auto no_result = [] { return absl::InvalidArgumentError("this is no result of a batch"); };
-  if (!json.is_object()) return no_result();
-  const Json id = json.value("id", Json()), response = json.value("response", Json());
-  if (!id.is_string() || !response.is_object()) return no_result();
-  const Json status = response.value("status_code", Json());
-  const std::string text = id.get<std::string>();
-  absl::string_view reply_id = text;
+  const std::string id = JsonString(JsonMember(*json, "id"));
+  const Json& status = JsonMember(JsonMember(*json, "response"), "status_code");
+  absl::string_view reply_id = id;
   if (!absl::ConsumePrefix(&reply_id, kIdPrefix) || !status.is_number_integer()) return no_result();
-  return ParsedResult{.reply_id = std::string(reply_id), .status = status.get<int>()};
+  const Json& body = JsonMember(JsonMember(*json, "response"), "body");
+  const auto text = [&](const char* key) -> std::optional<std::string> {
+    const Json& member = JsonMember(body, key);
+    return member.is_string() ? std::optional(JsonString(member)) : std::nullopt;
+  };
+  std::optional<int64_t> created;
+  for (const char* key : {"created", "created_at"}) {
+    if (const Json& time = JsonMember(body, key); time.is_number_integer())
+      created = time.get<int64_t>();
+  }
+  return ParsedResult{.reply_id = std::string(reply_id),
+                      .custom_id = JsonString(JsonMember(*json, "custom_id")),
+                      .status = status.get<int>(),
+                      .model = text("model"),
+                      .fingerprint = text("system_fingerprint"),
+                      .created = created};
 }
 
 }  // namespace inlay::serve

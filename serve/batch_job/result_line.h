@@ -2,6 +2,8 @@
 #ifndef INLAY_SERVE_BATCH_JOB_RESULT_LINE_H_
 #define INLAY_SERVE_BATCH_JOB_RESULT_LINE_H_
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -20,7 +22,12 @@ std::string ResultLine(absl::string_view reply_id, absl::string_view custom_id, 
 
 struct ParsedResult {
   std::string reply_id;
+  std::string custom_id;
   int status = 0;
+  // Of the reply, where it names them: those to errors and embeddings do not name all.
+  std::optional<std::string> model;
+  std::optional<std::string> fingerprint;
+  std::optional<int64_t> created;  // seconds since 1970
 };
 
 // InvalidArgument for a line that ResultLine does not make.

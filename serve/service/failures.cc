@@ -39,9 +39,13 @@ absl::Status UnreadableForClients() noexcept {
 
 absl::Status Failures::ForClient(const absl::Status& status) noexcept {
   if (IsUnreadableWeights(status)) {
+    {
+      const std::lock_guard lock(mutex_);
+      unreadable_weights_.Update(status);  // the first one stays
+    }
     const bool is_new = !weights_are_unreadable_.exchange(true);
     if (is_new)
-      note_.Tell("every answer fails until the server is started again: ", status.message());
+      note_.Tell("every answer fails until the program is started again: ", status.message());
     return UnreadableForClients();
   }
   const int http_status = HttpStatusOf(status);
@@ -59,6 +63,11 @@ void Failures::TellRefusal(int http_status, absl::string_view message) noexcept 
 
 absl::Status Failures::weights() const {
   return weights_are_unreadable_ ? UnreadableForClients() : absl::OkStatus();
+}
+
+absl::Status Failures::unreadable_weights() const {
+  const std::lock_guard lock(mutex_);
+  return unreadable_weights_;
 }
 
 bool Failures::MayTell(int http_status, absl::string_view message) noexcept {

@@ -35,6 +35,8 @@ class Failures {
   // OK until ForClient was given an error of a model that cannot be read any more; from then on
   // what clients are told of it.
   absl::Status weights() const;
+  // The same with that error itself, which names the file: for the operator.
+  absl::Status unreadable_weights() const;
 
  private:
   // Whether the operator may be told of an error of this kind again: it was told of none within the
@@ -43,7 +45,8 @@ class Failures {
 
   const Note note_;
   std::atomic<bool> weights_are_unreadable_ = false;
-  std::mutex mutex_;  // guards the next member
+  mutable std::mutex mutex_;  // guards the next members
+  absl::Status unreadable_weights_;
   // When the next sentence of each kind may be noted; see SteadyNow().
   std::map<std::string, absl::Time> next_;
 };

@@ -95,6 +95,7 @@ class ModelService final : public Service {
     connections_ = std::move(count);
   }
   const std::string& service_fingerprint() const override { return fingerprints_.service; }
+  absl::Status weights() const override { return failures_->unreadable_weights(); }
   size_t context() const override { return ContextOf(model_, scheduler_.get()); }
 
  private:

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -53,6 +54,9 @@ class Service {
 
   // What determines the bytes of an answer besides its request: see Fingerprints::service.
   virtual const std::string& service_fingerprint() const = 0;
+
+  // OK while the model can be read; else the error by which every request fails from now on.
+  virtual absl::Status weights() const = 0;
 
   // The longest conversation in tokens, or text where the model embeds: see Scheduler::context().
   virtual size_t context() const = 0;

@@ -71,15 +71,15 @@ std::vector<OrderedJson> Requests() {
         request["body"] = chat;
         break;
       default:
-        request["url"] = "/v1/embeddings";  // which this model has none of
-        request["body"] = {{"input", text}};
+        request["url"] = "/v1/completions";
+        request["body"] = {{"prompt", text}, {"max_tokens", "many"}};  // no number
     }
     requests.push_back(request);
   }
   return requests;
 }
 
-constexpr size_t kFailed = 5;  // of them: 4, 9, 14 and 19, which embed, and 15
+constexpr size_t kFailed = 5;  // of them: 4, 9, 14 and 19, by their max_tokens, and 15
 
 std::string Lines(const std::vector<OrderedJson>& requests) {
   std::string lines;
@@ -328,9 +328,9 @@ TEST_F(BatchTest, ShardsOfTheEnvironmentJoinToTheSameBytes) {
   for (const auto& environments : launches) {
     const ProgramResult first = Run(out, {}, environments[0]);
     EXPECT_EQ(first.status, 0) << "failed requests are told when all is done: " << first.err;
-    EXPECT_EQ(
-        first.err,
-        absl::StrCat("inlay: shard 0/2 is done, 1 is not yet; the last one writes ", out, "\n"));
+    EXPECT_EQ(first.err,
+              absl::StrCat("inlay: shard 0/2 is done, 1 is not yet (1/2); the last one writes ",
+                           out, "\n"));
     EXPECT_TRUE(std::filesystem::exists(out + ".part.0-of-2"));
     EXPECT_EQ(Run(out, {}, environments[0]).err, first.err) << "once more";
     EXPECT_EQ(Run(out, {}, environments[1]).status, 3);
@@ -349,6 +349,11 @@ TEST_F(BatchTest, WhatCannotBeDoneIsRefused) {
   ExpectError(Run(out, {}, {{"SLURM_ARRAY_TASK_ID", "3"}}), 1, HasSubstr("--shard I/N"));
   ExpectError(Run(kDemoModel), 1, HasSubstr("is a model file"));
   ExpectError(RunProgram({"batch", input_}), 2, HasSubstr("--output is required"));
+  ExpectError(RunProgram({"batch", "-", "-o", out}), 2, HasSubstr("and not standard input"));
+  ExpectError(RunProgram({"batch", input_, "-o", "-"}), 2, HasSubstr("and not standard output"));
+  ExpectError(
+      RunProgram({"batch", "-m", "no/such/model", input_, "-o", out + "/none/results"}), 1,
+      HasSubstr(absl::StrCat("nothing can be written into ", out, "/none, the folder of ")));
   ExpectError(Run(out, {"-c", "200", "--cache-limit", "1"}), 1,
               HasSubstr("one conversation needs at least"));
   ExpectError(
@@ -369,17 +374,103 @@ TEST_F(BatchTest, WhatCannotBeDoneIsRefused) {
 TEST_F(BatchTest, AnotherModelOrContextIsRefused) {
   const std::string out = ScratchPath("out");
   ASSERT_EQ(Run(out, {"--shard", "0/2"}).status, 0);
-  ExpectError(Run(out, {"--shard", "0/2", "--alias", "other"}), 1,
-              HasSubstr("its model is \"bard\" and not \"other\""));
+  ExpectError(
+      Run(out, {"--shard", "0/2", "--alias", "other"}), 1,
+      HasSubstr("its model's name is \"bard\" and not \"other\"; with --alias bard in every"));
   ExpectError(Run(out, {"--shard", "0/2", "-c", "100"}), 1, HasSubstr("its context is "));
-  ExpectError(Run(out, {"--shard", "0/2", "--cache-type", "bf16"}), 1,
-              HasSubstr("its fingerprint is "));
+  ExpectError(
+      Run(out, {"--shard", "0/2", "--cache-type", "bf16"}), 1,
+      HasSubstr("its type of stored rows is \"f16\" and not \"bf16\"; with --cache-type f16"));
+  ExpectError(Run(out, {"--shard", "0/2", "--temp", "0.5"}), 1,
+              HasSubstr(R"(its set of defaults is "{}" and not )"));
+  ExpectError(Run(out, {"--shard", "1/2", "-c", "100"}), 1, HasSubstr("0-of-2 has results of"));
+  ExpectError(Run(out), 1, HasSubstr("in 2 shards, not in 1"));
   const std::string chat_template = ScratchPath("template");
   WriteFile(chat_template, "{{ messages[-1].content }}");
   ExpectError(RunProgram({"batch", "-m", kDemoModel, input_, "-o", out, "--time", "1000", "--shard",
                           "0/2", "--chat-template", chat_template}),
-              1, HasSubstr("its chat_template is \"chatml\" and not \"xxh64 "));
+              1, HasSubstr("its chat template is \"chatml\" and not \"xxh64 "));
   EXPECT_EQ(Run(out, {"--shard", "0/2"}).status, 0);
+}
+
+// As a model that is copied over another one, or whose disk fails.
+TEST_F(BatchTest, AModelThatCannotBeReadAnyMoreFailsNoRequest) {
+  const std::string model = ScratchPath("model.gguf"), bytes = ReadFile(kDemoModel);
+  const std::string out = ScratchPath("out"), part = out + ".part";
+  // One answer lasts longer than it takes to see the first result and to cut the file off.
+  std::vector<OrderedJson> requests = Requests();
+  requests[1]["body"]["max_tokens"] = 2000;
+  requests[1]["body"]["ignore_eos"] = true;
+  WriteFile(input_, Lines(requests));
+  WriteFile(model, bytes);
+  const std::vector<std::string> command = {
+      "batch",           "-m",     model, "-t", "1", "-o", out, "--time", "1", "--parallel", "1",
+      "--chat-template", "chatml", input_};
+  const ProgramResult ended =
+      RunProgram(command, {.while_running = [&](pid_t pid) {
+                   while (!HasEnded(pid) && (!std::filesystem::exists(part) ||
+                                             !absl::StrContains(ReadFile(part), "request-0"))) {
+                     std::this_thread::sleep_for(std::chrono::milliseconds(2));
+                   }
+                   std::filesystem::resize_file(model, bytes.size() / 2);
+                 }});
+  EXPECT_EQ(ended.status, 1) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("model.gguf has become shorter"));
+  EXPECT_THAT(ended.err, HasSubstr(absl::StrCat("; the results so far are kept in ", part,
+                                                ", and the same command goes on with the rest")));
+  EXPECT_THAT(ReadFile(part), testing::Not(HasSubstr("\"status_code\":503")));
+  EXPECT_FALSE(std::filesystem::exists(out));
+  WriteFile(model, bytes);
+  const ProgramResult done = RunProgram(command);
+  EXPECT_EQ(done.status, 3) << done.err;
+  EXPECT_THAT(done.err, HasSubstr(absl::StrCat(" of 24 results ")));
+  EXPECT_THAT(done.err, HasSubstr("inlay: 5 of 24 requests failed"));
+  const std::string first = ReadFile(out);
+  EXPECT_EQ(unlink(out.c_str()), 0);
+  EXPECT_EQ(RunProgram(command).status, 3);
+  EXPECT_EQ(ReadFile(out), first);
+}
+
+// Without --time a job keeps the time that its file of requests had when it began.
+TEST_F(BatchTest, ACopiedFileOfRequestsGoesOn) {
+  const std::string whole = Whole(), out = ScratchPath("out"), copy = ScratchPath("copy.jsonl");
+  WriteFile(copy, ReadFile(input_));
+  const timespec then[2] = {{.tv_sec = 1000, .tv_nsec = 0}, {.tv_sec = 1000, .tv_nsec = 0}};
+  ASSERT_EQ(utimensat(AT_FDCWD, input_.c_str(), then, 0), 0);
+  const auto run = [&](const std::string& input, const char* shard) {
+    return RunProgram({"batch", "-m", kDemoModel, "-t", "1", "--chat-template", "chatml", input,
+                       "-o", out, "--shard", shard});
+  };
+  ASSERT_EQ(run(input_, "0/2").status, 0);
+  const ProgramResult last = run(copy, "1/2");
+  EXPECT_EQ(last.status, 3) << last.err;
+  EXPECT_EQ(ReadFile(out), whole);
+  const ProgramResult again = run(copy, "0/1");
+  EXPECT_EQ(again.status, 3) << again.err;
+  EXPECT_EQ(ReadFile(out), whole);
+}
+
+TEST_F(BatchTest, FailedRequestsAreTriedAgain) {
+  const std::string whole = Whole(), out = ScratchPath("out");
+  ASSERT_EQ(Run(out).status, 3);
+  const ProgramResult again = Run(out, {"--retry-failed"});
+  EXPECT_EQ(again.status, 3);
+  EXPECT_EQ(again.err,
+            absl::StrCat("inlay: 19 of 24 results are there already, in ", out,
+                         ".part\ninlay: 5 of 24 requests failed; ", out, " has all results\n"));
+  EXPECT_EQ(ReadFile(out), whole);
+}
+
+TEST_F(BatchTest, WhatTheModelCannotDoIsRefused) {
+  const std::string out = ScratchPath("out"), embedding = ScratchPath("embedding.gguf");
+  std::vector<OrderedJson> requests = {Requests()[0], Requests()[1]};
+  requests[1]["url"] = "/v1/embeddings";
+  WriteFile(input_, Lines(requests));
+  ExpectError(Run(out), 1, HasSubstr(":2: /v1/embeddings needs a model that embeds texts"));
+  WriteEmbeddingFile({.dense = {2, 3}}, embedding);
+  ExpectError(RunProgram({"batch", "-m", embedding, input_, "-o", out}), 1,
+              HasSubstr(":1: this asks for an answer, and the model embeds texts"));
+  EXPECT_FALSE(std::filesystem::exists(out + ".part"));
 }
 
 // Requests are read when their turn comes, and results are not kept.

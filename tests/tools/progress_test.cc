@@ -141,6 +141,43 @@ TEST(ProgressBarTest, ShowsNothingInAFile) {
   unlink(path.c_str());
 }
 
+TEST(LoggedProgressTest, WritesALineEachMinuteIntoALog) {
+  const std::string path = ScratchPath("file");
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT, 0600);
+  double now = 100;
+  LoggedProgress progress("answering a\n", 1000, 400, ProgressUnit::kRequests, fd,
+                          [&] { return now; });
+  progress.Update(400, 0);
+  now += 59.9;
+  progress.Update(500, 0);
+  EXPECT_EQ(ReadFile(path), "") << "within a minute";
+  now += 0.1;
+  progress.Update(520, 0);
+  now += 59;
+  progress.Update(600, 2);
+  now += 1;
+  progress.Update(640, 3);
+  EXPECT_EQ(ReadFile(path),
+            "inlay: answering a\\n: 520 of 1000, 2.0 requests/s, 4:00 min left\n"
+            "inlay: answering a\\n: 640 of 1000, 3 failed, 2.0 requests/s, 3:00 min left\n");
+  close(fd);
+  unlink(path.c_str());
+}
+
+TEST_F(Pty, TheBarOfALogHasTheFailures) {
+  {
+    LoggedProgress progress("work", 1000, 400, ProgressUnit::kTokens, terminal_,
+                            [this] { return now_; });
+    progress.Update(400, 0);
+    now_ += 0.5;
+    progress.Update(500, 3);
+    EXPECT_EQ(Shown(), "\rwork, 3 failed  50 %, 200 tokens/s, 3 s left");
+    now_ += 100;
+    progress.Update(1000, 3);
+    EXPECT_THAT(Shown(), Not(HasSubstr("\n"))) << "a line for a log";
+  }
+}
+
 // Works that take longer than a bar needs to appear, on any machine; they are ended when it has.
 class Bars : public testing::Test {
  protected:
@@ -195,7 +232,7 @@ TEST(NoBars, ElsewhereThanOnATerminal) {
   const std::string output = ScratchPath("output");
   const ProgramResult synth = RunProgram({"synth", "bard", "-o", output, "--force"});
   EXPECT_EQ(synth.err, "");
-  EXPECT_EQ(RunProgram({"quantize", output, output + "2", "Q4_0"}).err, "");
+  EXPECT_THAT(RunProgram({"quantize", output, output + "2", "Q4_0"}).err, Not(HasSubstr("\r")));
   EXPECT_THAT(RunProgram({"generate", "-m", output, "A", "-n", "1"}).err, Not(HasSubstr("\r")));
   unlink(output.c_str());
   unlink((output + "2").c_str());

@@ -258,7 +258,7 @@ TEST(ServeTest, AModelThatIsOverwrittenMakesTheServerUnhealthy) {
   EXPECT_EQ(reply.status, 503);
   EXPECT_THAT(reply.body, Not(HasSubstr("gguf")));
   EXPECT_EQ(Get(server.port(), "/health").status, 503);
-  EXPECT_TRUE(server.WaitFor("every answer fails until the server is started again: "));
+  EXPECT_TRUE(server.WaitFor("every answer fails until the program is started again: "));
 }
 
 TEST(ServeTest, RefusesToListenForOthersWithoutAKey) {

@@ -73,7 +73,7 @@ TEST_F(FailuresTest, AModelThatCannotBeReadIsNotedOnceAndForGood) {
   EXPECT_FALSE(failures_.weights().ok());
   EXPECT_THAT(
       notes_,
-      ElementsAre("every answer fails until the server is started again: a.gguf has changed"));
+      ElementsAre("every answer fails until the program is started again: a.gguf has changed"));
 }
 
 }  // namespace
