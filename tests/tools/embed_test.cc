@@ -82,6 +82,7 @@ TEST_F(Embed, WritesOneObjectOnRequest) {
   const auto json = Run({"-o", "json", "To be", "or not"}).Json();
   EXPECT_THAT(json["model"].get<std::string>(), HasSubstr("embedding.gguf"));
   ASSERT_EQ(json["embeddings"].size(), 2u);
+  EXPECT_EQ(json["complete"], true);
   const std::vector<std::string> lines = absl::StrSplit(Run({"To be", "or not"}).out, '\n');
   EXPECT_EQ(json["embeddings"][1], nlohmann::json::parse(lines[1]));
   EXPECT_EQ(Run({"-o", "json"}).Json()["embeddings"].size(), 0u);
@@ -121,6 +122,7 @@ TEST_F(Embed, AnErrorTakesNothingFromTheTextsBefore) {
     EXPECT_EQ(json.status, 1);
     EXPECT_THAT(json.err, message);
     EXPECT_EQ(json.Json()["embeddings"].size(), before);
+    EXPECT_EQ(json.Json()["complete"], false);
   }
 }
 

@@ -73,6 +73,19 @@ TEST(Perplexity, PrintsARunningEstimate) {
   unlink(path.c_str());
 }
 
+TEST(Perplexity, SaysWhatIsLeftOutAtTheEnd) {
+  const std::string path = Excerpt();
+  const auto json = RunProgram({"perplexity", "-f", path, "-o", "json"}).Json();
+  const size_t left_out = json["tokens"].get<size_t>() % 256;
+  ASSERT_GT(left_out, 1u);
+  EXPECT_EQ(json["left_out"], left_out);
+  EXPECT_THAT(RunProgram({"perplexity", "-f", path}).out,
+              HasSubstr(" scored, " + std::to_string(left_out) + " tokens at the end left out)\n"));
+  // What is not asked for is not left out.
+  EXPECT_THAT(RunProgram({"perplexity", "-f", path, "--chunks", "1"}).out, HasSubstr(" scored)\n"));
+  unlink(path.c_str());
+}
+
 TEST(Perplexity, StoresRowsAsAsked) {
   const std::string path = Excerpt();
   const auto perplexity = [&](const std::vector<std::string>& more) -> double {
@@ -164,8 +177,11 @@ TEST(Perplexity, EvaluatesAsManyChunksAsAskedFor) {
 }
 
 TEST(Perplexity, RefusesATextShorterThanAChunk) {
-  ExpectError(RunProgram({"perplexity", "-f", "-"}, {.input = "To be, or not to be"}), 1,
-              AllOf(HasSubstr("tokens"), HasSubstr("256")));
+  ExpectError(
+      RunProgram({"perplexity", "-f", "-"}, {.input = "To be, or not to be"}), 1,
+      testing::ContainsRegex("has ([0-9]+) tokens, and a chunk has 256: .*-c [0-9]+ or less"));
+  ExpectError(RunProgram({"perplexity", "-f", "-"}, {.input = "a"}), 1,
+              HasSubstr("a chunk has 256: give a longer text\n"));
   ExpectError(RunProgram({"perplexity", "-f", "no/such/file"}), 1, HasSubstr("'no/such/file'"));
 }
 

@@ -77,6 +77,8 @@ class Embedder {
     if (json_ && (status.ok() || written_ > 0)) {
       BeginJson();
       writer_.End();
+      writer_.Key("complete");
+      writer_.Value(status.ok());
       writer_.End();
     }
     const absl::Status written = out_.Finish();
@@ -206,8 +208,10 @@ void AddEmbed(CLI::App& app, Action& action) {
   AddFormatFlag(command, flags->json);
   command.footer(
       "Each line of the output is one text's vector; with -o json, \"embeddings\" is the\n"
-      "array of all vectors. A model's prefixes (\"task: search result | query: \") are\n"
-      "part of the text.");
+      "array of all vectors. A text that is too long ends the command; \"complete\" then is\n"
+      "false. A model's prefixes (\"task: search result | query: \") are part of the text.\n"
+      "For many texts: inlay batch with requests to /v1/embeddings, each with a result or\n"
+      "error of its own, which goes on after an interruption.");
   command.callback([flags, &action] { action = [flags] { return Run(*flags); }; });
 }
 

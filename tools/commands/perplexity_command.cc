@@ -36,10 +36,12 @@ struct PerplexityFlags {
   bool json = false;
 };
 
-std::string SumText(const LikelihoodSum& sum, size_t chunks, size_t chunk) {
-  return Format("perplexity %.4f +/- %.4f, NLL %.12f +/- %.6f nats (%s of %d, %s scored)\n",
+std::string SumText(const LikelihoodSum& sum, size_t chunks, size_t chunk, size_t left_out) {
+  const std::string rest =
+      left_out > 0 ? absl::StrCat(", ", Plural(left_out, "token"), " at the end left out") : "";
+  return Format("perplexity %.4f +/- %.4f, NLL %.12f +/- %.6f nats (%s of %d, %s scored%s)\n",
                 sum.perplexity(), sum.perplexity_error(), sum.mean(), sum.mean_error(),
-                Plural(chunks, "chunk"), chunk, Plural(sum.count(), "token"));
+                Plural(chunks, "chunk"), chunk, Plural(sum.count(), "token"), rest);
 }
 
 // Fails beyond Tokenizer::kLongestText bytes, so that an endless file is refused.
@@ -73,14 +75,24 @@ absl::Status Run(const PerplexityFlags& flags) {
   INLAY_ASSIGN_OR_RETURN(std::vector<int32_t> tokens, EncodeAll(tokenizer, flags.special, input));
   if (flags.chunks.has_value())
     tokens.resize(std::min(tokens.size(), *flags.chunks * flags.options.chunk));
+  const size_t chunk = flags.options.chunk;
+  if (tokens.size() < chunk) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        input.name(), " has ", Plural(tokens.size(), "token"), ", and a chunk has ", chunk,
+        tokens.size() < kSmallestChunk
+            ? ": give a longer text"
+            : absl::StrCat(": give a longer text, or -c ", tokens.size(), " or less")));
+  }
+  const size_t left_out = tokens.size() % chunk;
   const int32_t first = tokenizer.adds_bos() ? tokenizer.bos().value_or(-1) : -1;
   INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<KVCache> cache,
                          CreateCache(flags.model, *model.engine, flags.options.chunk));
 
   Output out;
-  // On a terminal a bar has the perplexity so far; elsewhere a list grows.
-  const bool lists = !flags.json && isatty(STDOUT_FILENO) != 1;
-  const size_t chunk = flags.options.chunk;
+  // On a terminal a bar has the perplexity so far; elsewhere a list grows. The bar is on standard
+  // error: under mpirun standard output alone is a terminal.
+  const bool bar_shows = isatty(STDOUT_FILENO) == 1 && isatty(STDERR_FILENO) == 1;
+  const bool lists = !flags.json && !bar_shows;
   ProgressBar bar("perplexity", tokens.size() / chunk * chunk, ProgressUnit::kTokens);
   LikelihoodSum sum;  // of the chunks so far
   std::vector<double> after_chunk;
@@ -109,6 +121,7 @@ absl::Status Run(const PerplexityFlags& flags) {
                         {"file", flags.file},
                         {"ctx", flags.options.chunk},
                         {"tokens", tokens.size()},
+                        {"left_out", left_out},
                         {"complete", status.ok()},
                         {"chunks", after_chunk.size()},
                         {"scored", sum.count()},
@@ -119,7 +132,7 @@ absl::Status Run(const PerplexityFlags& flags) {
                         {"perplexity_after_chunk", after_chunk}}));
   } else if (sum.count() > 0) {
     if (lists) out.Write("\n");
-    out.Write(SumText(sum, after_chunk.size(), flags.options.chunk));
+    out.Write(SumText(sum, after_chunk.size(), chunk, left_out));
   }
   const absl::Status written = out.Finish();
   return written.ok() ? status : written;  // output that fails is what cancels, too

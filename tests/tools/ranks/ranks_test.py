@@ -94,6 +94,11 @@ class Bits(unittest.TestCase):
             self.assertEqual(results[0].count(b"\n"), 7)
             self.assertEqual(results[1], results[0])
 
+    def test_perplexity(self):
+        """With its list, though mpirun makes standard output a terminal."""
+        self.same(["perplexity", "-m", BARD, "-f", "tests/golden/demo/heldout.txt", "-c", "64",
+                   "--chunks", "4", "-t", "1"], (2,))
+
     def test_late_collectives(self):
         for late in (0, 1):
             self.same([*GENERATE, "-n", "8"], (2,), f"late {late} 1")
