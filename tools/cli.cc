@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <exception>
 #include <new>
 #include <optional>
@@ -18,6 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
@@ -38,6 +40,7 @@
 #include "tools/flags/usage_error.h"
 #include "tools/flags/validators.h"
 #include "tools/hub_hooks.h"
+#include "tools/model_loader.h"
 #include "tools/output.h"
 #include "tools/server_hooks.h"
 
@@ -195,6 +198,22 @@ void RefuseBadValues(CLI::App& app) {
   }
 }
 
+// A line for a command that each process of an MPI program runs for itself, as inlay-mpi does not.
+// The first process alone has it.
+std::string RanksNote(absl::string_view command) {
+  if (ModelLoaderIsSet() || command == "batch") return "";  // a batch has a shard for each
+  const auto number = [](const char* name, int otherwise) {
+    const char* const text = std::getenv(name);
+    int value = otherwise;
+    return text != nullptr && absl::SimpleAtoi(text, &value) ? value : otherwise;
+  };
+  const int size = std::max(number("OMPI_COMM_WORLD_SIZE", 1), number("PMI_SIZE", 1));
+  const int rank = std::max(number("OMPI_COMM_WORLD_RANK", 0), number("PMI_RANK", 0));
+  if (size < 2 || rank != 0) return "";
+  return absl::StrCat("inlay: each of the ", size, " processes does all of this work: inlay-mpi ",
+                      command, " shares it among them\n");
+}
+
 // Ends the program as SIGPIPE ends others in `inlay inspect | head -1`, unless its parent process
 // ignores that signal.
 void EndByClosedPipe() {
@@ -289,6 +308,7 @@ absl::StatusOr<ParsedCommandLine> ParseCommandLine(int argc, char** argv) {
     app.exit(error, text, text);
     parsed.text = text.str();
   }
+  if (parsed.action) parsed.notes += RanksNote(arguments.front());
   return parsed;
 }
 

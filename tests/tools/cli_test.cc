@@ -252,6 +252,26 @@ TEST(CommandLine, KeepsErrorsToOneLine) {
               testing::Not(HasSubstr("\x1b")));
 }
 
+// mpirun with the wrong program computes everything as often as there are processes.
+TEST(CommandLine, ProcessesOfMpiAreTold) {
+  const auto with = [](const std::map<std::string, std::string>& variables) {
+    return RunProgram({"tokenize"}, {.input = "To be", .env = variables});
+  };
+  const ProgramResult alone = with({});
+  const auto run = [&](const std::string& rank, const std::string& size) {
+    return with({{"OMPI_COMM_WORLD_RANK", rank}, {"OMPI_COMM_WORLD_SIZE", size}});
+  };
+  const ProgramResult first = run("0", "2");
+  EXPECT_EQ(first.err,
+            "inlay: each of the 2 processes does all of this work: inlay-mpi tokenize shares it "
+            "among them\n");
+  EXPECT_EQ(first.out, alone.out);
+  EXPECT_EQ(with({{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}}).err, first.err);
+  EXPECT_THAT(run("1", "2").err, IsEmpty()) << "the first tells it";
+  EXPECT_THAT(run("0", "1").err, IsEmpty());
+  EXPECT_THAT(run("", "two").err, IsEmpty());
+}
+
 TEST(CommandLine, ForcesTheInstructionSet) {
   const auto limits = RunProgram({"limits", "--no-measure", "-o", "json"}).Json();
   const auto& targets = limits["targets"];
