@@ -96,6 +96,64 @@ bool IsMatrix(const GgufTensor& tensor) {
 // would be in the input of every layer.
 bool StaysAsItIs(absl::string_view tensor) { return tensor == "per_layer_model_proj.weight"; }
 
+// The type that the matrix has where its rows are whole blocks of it.
+WeightType WantedType(const Quantization& quantization, absl::string_view tensor, size_t layers) {
+  if (absl::EndsWith(tensor, "ffn_gate_inp.weight") ||
+      absl::EndsWith(tensor, "ffn_gate_inp_shexp.weight")) {
+    return WeightType::kF32;
+  }
+  if (StaysAsItIs(tensor)) return WeightType::kF16;
+  if (!quantization.mix) return quantization.type;
+  const std::optional<size_t> layer = LayerOf(tensor);  // none: the embedding or the output
+  const bool sensitive =
+      absl::StrContains(tensor, "attn_v.") || absl::StrContains(tensor, "ffn_down");
+  return !layer.has_value() || (sensitive && GetsMoreBits(*layer, layers)) ? WeightType::kQ6_K
+                                                                           : quantization.type;
+}
+
+// llama.cpp's enum llama_ftype. Its Q2_K, Q3_K, Q4_K and Q5_K without more are mixes; those whose
+// matrices all have one type are called small (_S).
+uint32_t FileType(const Quantization& quantization) {
+  switch (quantization.type) {
+    case WeightType::kF32:
+      return 0;
+    case WeightType::kF16:
+      return 1;
+    case WeightType::kQ4_0:
+      return 2;
+    case WeightType::kQ4_1:
+      return 3;
+    case WeightType::kQ8_0:
+      return 7;
+    case WeightType::kQ5_0:
+      return 8;
+    case WeightType::kQ5_1:
+      return 9;
+    case WeightType::kQ3_K:
+      return 11;
+    case WeightType::kQ4_K:
+      return quantization.mix ? 15 : 14;
+    case WeightType::kQ5_K:
+      return quantization.mix ? 17 : 16;
+    case WeightType::kQ6_K:
+      return 18;
+    case WeightType::kQ2_K:
+      return 21;
+    case WeightType::kIQ4_NL:
+      return 25;
+    case WeightType::kIQ4_XS:
+      return 30;
+    case WeightType::kBF16:
+      return 32;
+    case WeightType::kMXFP4:
+      return 38;
+    default:
+      return 1024;  // "guessed": no type that is written
+  }
+}
+
+bool IsQuantized(WeightType type) { return GetWeightTypeInfo(type).block_size > 1; }
+
 WeightType NewType(const GgufTensor& tensor, const Quantization& quantization, size_t layers) {
   if (StaysAsItIs(tensor.name)) return tensor.type;
   return IsMatrix(tensor) ? quantization.TypeFor(tensor.name, tensor.dims[0], layers) : tensor.type;
@@ -221,21 +279,42 @@ absl::StatusOr<Quantization> Quantization::Parse(absl::string_view name) {
 }
 
 WeightType Quantization::TypeFor(absl::string_view tensor, size_t cols, size_t layers) const {
-  if (absl::EndsWith(tensor, "ffn_gate_inp.weight") ||
-      absl::EndsWith(tensor, "ffn_gate_inp_shexp.weight")) {
-    return WeightType::kF32;
-  }
-  if (StaysAsItIs(tensor)) return WeightType::kF16;
-  WeightType wanted = type;
-  if (mix) {
-    const std::optional<size_t> layer = LayerOf(tensor);  // none: the embedding or the output
-    const bool sensitive =
-        absl::StrContains(tensor, "attn_v.") || absl::StrContains(tensor, "ffn_down");
-    if (!layer.has_value() || (sensitive && GetsMoreBits(*layer, layers)))
-      wanted = WeightType::kQ6_K;
-  }
+  WeightType wanted = WantedType(*this, tensor, layers);
   if (cols % GetWeightTypeInfo(wanted).block_size != 0) wanted = SmallBlockType(wanted);
   return cols % GetWeightTypeInfo(wanted).block_size == 0 ? wanted : WeightType::kF16;
+}
+
+void Quantization::Describe(GgufWriter& writer) const {
+  constexpr uint32_t kQuantizationVersion = 2;  // of the blocks' layouts, since 2023
+  writer.SetUint32("general.file_type", FileType(*this));
+  writer.SetUint32("general.quantization_version", kQuantizationVersion);
+}
+
+absl::StatusOr<QuantizationPlan> PlanQuantization(const GgufFile& file,
+                                                  const Quantization& quantization) {
+  INLAY_ASSIGN_OR_RETURN(const size_t layers, LayersOf(file));
+  QuantizationPlan plan;
+  for (const GgufTensor& tensor : file.tensors()) {
+    const WeightType stored = NewType(tensor, quantization, layers);
+    const WeightTypeInfo& info = GetWeightTypeInfo(stored);
+    plan.bytes_before += tensor.data.size();
+    plan.bytes_after += tensor.num_elements() / info.block_size * info.block_bytes;
+    if (IsQuantized(tensor.type) && stored != tensor.type) ++plan.requantized[tensor.type];
+    if (!IsMatrix(tensor) || StaysAsItIs(tensor.name)) continue;
+    const WeightType wanted = WantedType(quantization, tensor.name, layers);
+    if (stored == wanted) continue;
+    const uint64_t cols = tensor.dims[0];
+    const auto same = std::find_if(
+        plan.fallbacks.begin(), plan.fallbacks.end(), [&](const QuantizationPlan::Fallback& known) {
+          return known.wanted == wanted && known.stored == stored && known.cols == cols;
+        });
+    if (same != plan.fallbacks.end()) {
+      ++same->matrices;
+    } else {
+      plan.fallbacks.push_back({.wanted = wanted, .stored = stored, .cols = cols, .matrices = 1});
+    }
+  }
+  return plan;
 }
 
 absl::Status Requantize(const GgufFile& file, const Quantization& quantization,
@@ -252,10 +331,13 @@ absl::Status Requantize(const GgufFile& file, const Quantization& quantization,
   INLAY_RETURN_IF_ERROR(CheckTensors(file, team, told.OfCheck()));
   GgufWriter writer;
   for (const GgufEntry& entry : file.metadata()) {
-    // The first only labels the old type; the writer decides the second.
-    if (entry.key() == "general.file_type" || entry.key() == "general.alignment") continue;
+    // The writer decides the alignment; the others are of the old types.
+    if (entry.key() == "general.file_type" || entry.key() == "general.alignment" ||
+        entry.key() == "general.quantization_version")
+      continue;
     writer.SetValue(entry.key(), entry.value);
   }
+  quantization.Describe(writer);
   for (const GgufTensor& tensor : file.tensors()) {
     INLAY_RETURN_IF_ERROR(writer.AddTensor(tensor.name,
                                            absl::MakeConstSpan(tensor.dims).first(tensor.n_dims),

@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -13,6 +15,7 @@
 #include "base/progress.h"
 #include "io/file/file_kind.h"
 #include "io/gguf/gguf.h"
+#include "io/gguf/gguf_writer.h"
 #include "ops/quant/weight_type.h"
 
 namespace inlay {
@@ -33,7 +36,30 @@ struct Quantization {
   // layers. Rows that are not whole blocks of 256 get the type of small blocks with about as many
   // bits, and rows that are not whole blocks of 32 get F16. Routers of experts stay F32.
   WeightType TypeFor(absl::string_view tensor, size_t cols, size_t layers) const;
+
+  // Sets what files of quantized weights say of themselves: general.file_type, llama.cpp's number
+  // for this type, and general.quantization_version.
+  void Describe(GgufWriter& writer) const;
 };
+
+// What Requantize does to a file, for people.
+struct QuantizationPlan {
+  // Matrices that cannot have the type `wanted`, since their rows of `cols` elements are not whole
+  // blocks of it.
+  struct Fallback {
+    WeightType wanted, stored;
+    uint64_t cols;
+    size_t matrices;
+  };
+  uint64_t bytes_before = 0, bytes_after = 0;  // of all tensors
+  std::vector<Fallback> fallbacks = {};
+  // How many matrices of each quantized type are converted to another one.
+  std::map<WeightType, size_t> requantized = {};
+};
+
+// InvalidArgument as in Requantize.
+absl::StatusOr<QuantizationPlan> PlanQuantization(const GgufFile& file,
+                                                  const Quantization& quantization);
 
 // Writes the file's matrices in another type, everything else unchanged. Matrices that are already
 // quantized are dequantized first. Replaces an older file at `path` only when all is written and

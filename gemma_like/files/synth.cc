@@ -121,6 +121,7 @@ absl::Status DescribeFile(const SynthModel& model, const Quantization& quantizat
                           GgufWriter& writer) {
   constexpr absl::string_view kTokenizerKey = "tokenizer.ggml.model";
   if (!writer.Has(kTokenizerKey)) writer.SetString(kTokenizerKey, "no_vocab");
+  quantization.Describe(writer);
   for (const SynthTensor& tensor : model.tensors) {
     const WeightType type = StoredType(tensor, quantization, model.layers);
     INLAY_RETURN_IF_ERROR(writer.AddTensor(tensor.name, tensor.dims, type));

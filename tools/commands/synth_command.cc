@@ -16,9 +16,12 @@
 #include "gemma_like/registry.h"
 #include "io/gguf/gguf.h"
 #include "io/gguf/gguf_value.h"
+#include "ops/quant/weight_type.h"
 #include "tools/commands/commands.h"
 #include "tools/flags/model_flags.h"
 #include "tools/flags/usage_error.h"
+#include "tools/format.h"
+#include "tools/output.h"
 #include "tools/overwrite.h"
 #include "tools/progress.h"
 
@@ -55,14 +58,45 @@ struct QuantizeFlags {
   ModelFlags model;  // its threads
 };
 
+std::string NameOf(WeightType type) { return std::string(GetWeightTypeInfo(type).name); }
+
+std::string Matrices(size_t count) {
+  return absl::StrCat(count, count == 1 ? " matrix" : " matrices");
+}
+
+// Says what has become of the file, and what a person may not expect of that.
+absl::Status NotePlan(const GgufFile& file, const Quantization& quantization) {
+  INLAY_ASSIGN_OR_RETURN(const QuantizationPlan plan, PlanQuantization(file, quantization));
+  const std::string type = NameOf(quantization.type);
+  std::string text = absl::StrCat(PrintableName(file.name()), ": ", ByteCount(plan.bytes_before),
+                                  " of weights are now ", ByteCount(plan.bytes_after), "\n");
+  for (const QuantizationPlan::Fallback& fallback : plan.fallbacks) {
+    absl::StrAppend(&text, Matrices(fallback.matrices), " as ", NameOf(fallback.stored),
+                    ": rows of ", fallback.cols, " elements are not whole blocks of ",
+                    NameOf(fallback.wanted), "\n");
+  }
+  for (const auto& [from, matrices] : plan.requantized) {
+    absl::StrAppend(&text, "the source is already ", NameOf(from), " in ", Matrices(matrices),
+                    ": what that type has lost is lost here, too\n");
+  }
+  if (!quantization.mix && (type == "Q4_K" || type == "Q5_K")) {
+    absl::StrAppend(&text, type, " is the type of all matrices; llama-quantize calls so what is ",
+                    type, "_M here\n");
+  }
+  WriteNote(text);
+  return absl::OkStatus();
+}
+
 absl::Status Quantize(const QuantizeFlags& flags) {
   INLAY_ASSIGN_OR_RETURN(const Quantization quantization,
                          AsUsageError(Quantization::Parse(flags.type)));
   INLAY_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::Open(flags.input));
   INLAY_ASSIGN_OR_RETURN(const Replace replace,
                          MayReplace(flags.output, FileKind::kModel, flags.force));
-  return Requantize(file, quantization, flags.output, replace, flags.model.threads,
-                    ShowProgress(absl::StrCat("quantizing ", flags.input), ProgressUnit::kBytes));
+  INLAY_RETURN_IF_ERROR(
+      Requantize(file, quantization, flags.output, replace, flags.model.threads,
+                 ShowProgress(absl::StrCat("quantizing ", flags.input), ProgressUnit::kBytes)));
+  return NotePlan(file, quantization);
 }
 
 // A seed; CLI11 would accept -1 as the largest one.
@@ -74,8 +108,9 @@ std::string SeedFault(const std::string& text) {
 }
 
 constexpr char kTypes[] =
-    "F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, IQ4_XS, MXFP4, Q2_K to Q6_K, Q4_K_M or "
-    "Q5_K_M";
+    "F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, IQ4_XS, MXFP4, Q2_K to Q6_K (all "
+    "matrices in that type), Q4_K_M or Q5_K_M (mixes, which llama-quantize also calls Q4_K and "
+    "Q5_K)";
 
 }  // namespace
 

@@ -100,6 +100,55 @@ TEST(QuantizationTest, RequantizesAFile) {
   std::filesystem::remove(path);
 }
 
+// What other programs read of a file's types.
+TEST(QuantizationTest, FilesSayOfWhichTypeTheyAre) {
+  const GgufFile bard = Must(GgufFile::Open("models/bard.gguf"));
+  const std::string path = TempPath("described.gguf"), again = TempPath("again.gguf");
+  const std::pair<const char*, uint64_t> kTypes[] = {{"F32", 0},     {"F16", 1},   {"Q4_0", 2},
+                                                     {"Q8_0", 7},    {"Q4_K", 14}, {"Q4_K_M", 15},
+                                                     {"Q5_K_M", 17}, {"Q6_K", 18}, {"BF16", 32}};
+  for (const auto& [name, number] : kTypes) {
+    ASSERT_TRUE(Requantize(bard, *Quantization::Parse(name), path).ok());
+    const GgufFile file = Must(GgufFile::Open(path));
+    EXPECT_EQ(Must(file.GetUint("general.file_type")), number) << name;
+    EXPECT_EQ(Must(file.GetUint("general.quantization_version")), 2u);
+  }
+  // The new type's stand in the place of the old one's.
+  ASSERT_TRUE(Requantize(Must(GgufFile::Open(path)), *Quantization::Parse("Q5_0"), again).ok());
+  EXPECT_EQ(Must(Must(GgufFile::Open(again)).GetUint("general.file_type")), 8u);
+  for (const std::string& file : {path, again}) std::filesystem::remove(file);
+}
+
+TEST(QuantizationTest, PlansWhatItDoes) {
+  const GgufFile lfm2 = Must(GgufFile::Open("tests/golden/models/lfm2-tiny-q6_k.gguf"));
+  const std::string path = TempPath("planned.gguf");
+  for (const char* name : {"Q8_0", "Q4_K_M", "F16"}) {
+    const Quantization quantization = *Quantization::Parse(name);
+    const QuantizationPlan plan = Must(PlanQuantization(lfm2, quantization));
+    ASSERT_TRUE(Requantize(lfm2, quantization, path).ok());
+    const GgufFile made = Must(GgufFile::Open(path));
+    uint64_t before = 0, after = 0;
+    size_t fallbacks = 0, requantized = 0, converted = 0;
+    for (const GgufTensor& tensor : lfm2.tensors()) {
+      before += tensor.data.size();
+      converted += made.FindTensor(tensor.name)->type != tensor.type &&
+                   GetWeightTypeInfo(tensor.type).block_size > 1;
+    }
+    for (const GgufTensor& tensor : made.tensors()) after += tensor.data.size();
+    for (const auto& fallback : plan.fallbacks) {
+      EXPECT_NE(fallback.cols % GetWeightTypeInfo(fallback.wanted).block_size, 0u);
+      EXPECT_EQ(fallback.cols % GetWeightTypeInfo(fallback.stored).block_size, 0u);
+      fallbacks += fallback.matrices;
+    }
+    for (const auto& [type, matrices] : plan.requantized) requantized += matrices;
+    EXPECT_EQ(plan.bytes_before, before);
+    EXPECT_EQ(plan.bytes_after, after) << name;
+    EXPECT_EQ(requantized, converted) << name;
+    EXPECT_TRUE(fallbacks == 0 || quantization.type != WeightType::kF16);
+  }
+  std::filesystem::remove(path);
+}
+
 std::string FileBytes(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
