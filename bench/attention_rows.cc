@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "bench/rows.h"
+#include "hwy/aligned_allocator.h"
 #include "ops/attention/attention.h"
+#include "ops/cpu/cpu_target.h"
 
 namespace inlay {
 namespace {
@@ -28,13 +30,20 @@ class Stored {
 
  private:
   KvShape shape_;
-  std::vector<uint8_t> memory_;
+  hwy::AlignedVector<uint8_t> memory_;  // as a cache's blocks
   std::vector<void*> blocks_;
 };
 
 // Bytes of keys and values of a token.
 double RowBytes(KvType type) {
   return static_cast<double>(ShapeOf(type).BlockBytes()) / kKvBlockRows;
+}
+
+// The products that attention makes of rows of a type on the target in use
+// (ops/attention/attention.h): AMX multiplies floats as parts in bfloat16.
+Dot DotOfRows(KvType type) {
+  const bool pairs = type == KvType::kBF16 && ChosenTarget() == "AVX3_ZEN4";
+  return pairs || ChosenExtension() == Extension::kAmx ? Dot::kBF16 : Dot::kF32;
 }
 
 void AttentionRow(KvType type, size_t before, size_t tokens, Row& row) {
@@ -49,11 +58,12 @@ void AttentionRow(KvType type, size_t before, size_t tokens, Row& row) {
   std::vector<float> scratch(
       AttentionScratchFloats(kHeads, kKvHeads, kHeadDim, row.team().threads()));
   const double n = static_cast<double>(tokens), d = static_cast<double>(before);
-  row.Run(
-      {.bytes = (d + n) * RowBytes(type), .ops = 4.0 * kHeads * kHeadDim * n * (d + (n + 1) / 2)},
-      [&] {
-        Attention(params, {&segment, 1}, scratch.data(), row.team());
-      });
+  row.Run({.bytes = (d + n) * RowBytes(type),
+           .ops = 4.0 * kHeads * kHeadDim * n * (d + (n + 1) / 2),
+           .dot = DotOfRows(type)},
+          [&] {
+            Attention(params, {&segment, 1}, scratch.data(), row.team());
+          });
 }
 
 void StoreRow(KvType type, size_t tokens, Row& row) {

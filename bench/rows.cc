@@ -22,8 +22,9 @@ using Clock = std::chrono::steady_clock;
 struct Limits {
   std::vector<std::string> targets;
   std::vector<size_t> threads;
-  std::map<size_t, double> read;  // bytes per second, by threads
-  DotPeaks peaks;                 // of one core, on the best target
+  std::map<size_t, double> read;     // bytes per second, by threads
+  std::map<size_t, DotPeaks> peaks;  // on the best target, by threads
+  bool own_time = false;             // whether the caller says how long rows run
 };
 
 Limits& GetLimits() {
@@ -40,11 +41,23 @@ bool TakeFlag(std::string_view argument, std::string_view name, std::vector<std:
   return true;
 }
 
-int Usage(const char* program, std::string_view wrong) {
-  std::fprintf(stderr,
-               "%.*s is no flag here; %s [--targets=AVX2,...] [--threads=1,2] [--benchmark_...]\n",
-               static_cast<int>(wrong.size()), wrong.data(), program);
+std::string Usage() {
+  std::string targets;
+  for (const std::string& target : RunnableTargets()) targets += " " + target;
+  return "ops_bench [--targets=TARGET,...] [--threads=1,2,...] [--benchmark_...]\n"
+         "--targets: of those that this CPU runs:" +
+         targets + "; default: $INLAY_TARGET, else all\n--threads: 1 to 1024; default: 1\n";
+}
+
+int Refuse(const std::string& wrong) {
+  std::fprintf(stderr, "ops_bench: '%s' is refused\n%s", wrong.c_str(), Usage().c_str());
   return 2;
+}
+
+// Whether an argument begins so.
+bool Has(int argc, char** argv, std::string_view start) {
+  return std::any_of(argv + 1, argv + argc,
+                     [&](std::string_view word) { return word.starts_with(start); });
 }
 
 // Measures what the rows are held against, and tells the reader of the output.
@@ -52,12 +65,12 @@ void Measure(Limits& limits) {
   for (size_t threads : limits.threads) {
     Team team(threads);
     limits.read[threads] = MeasureReadBandwidth(team);
+    limits.peaks[threads] = MeasureDotPeaks(threads);
     benchmark::AddCustomContext("read_bytes_per_second/threads:" + std::to_string(threads),
                                 std::to_string(limits.read[threads]));
   }
-  limits.peaks = MeasureDotPeaks();
   for (const std::string& target : limits.targets) {
-    const DotPeaks peaks = MeasureDotPeaks(target);
+    const DotPeaks peaks = MeasureDotPeaks(1, target);
     const auto tell = [&](const char* type, double peak) {
       benchmark::AddCustomContext(std::string(type) + "_ops_per_second_of_one_core/" + target,
                                   std::to_string(peak));
@@ -71,21 +84,27 @@ void Measure(Limits& limits) {
 int Main(int argc, char** argv) {
   Limits& limits = GetLimits();
   limits.targets = RunnableTargets();
+  if (const char* forced = std::getenv("INLAY_TARGET"); forced != nullptr && *forced != '\0')
+    limits.targets.assign(1, forced);
+  limits.own_time =
+      Has(argc, argv, "--benchmark_min_time") || std::getenv("BENCHMARK_MIN_TIME") != nullptr;
   std::vector<std::string> threads = {"1"};
+  // Initialize adds its own flags and ends the program.
+  if (Has(argc, argv, "--help")) std::fputs(Usage().c_str(), stdout);
   benchmark::Initialize(&argc, argv);
   for (int i = 1; i < argc; ++i) {
     if (!TakeFlag(argv[i], "--targets=", limits.targets) &&
         !TakeFlag(argv[i], "--threads=", threads)) {
-      return Usage(argv[0], argv[i]);
+      return Refuse(argv[i]);
     }
   }
   for (const std::string& word : threads) {
     const unsigned long count = std::strtoul(word.c_str(), nullptr, 10);
-    if (count < 1 || count > 1024) return Usage(argv[0], "--threads=" + word);
+    if (count < 1 || count > 1024) return Refuse("--threads=" + word);
     limits.threads.push_back(count);
   }
   for (const std::string& target : limits.targets) {
-    if (!ForceTarget(target)) return Usage(argv[0], "--targets=" + target);
+    if (!ForceTarget(target)) return Refuse("--targets=" + target);
   }
   Measure(limits);
   AddMatMulRows();
@@ -93,9 +112,9 @@ int Main(int argc, char** argv) {
   AddSsdRows();
   AddDeltaRows();
   AddSmallRows();
-  benchmark::RunSpecifiedBenchmarks();
+  const size_t rows = benchmark::RunSpecifiedBenchmarks();  // says so where there is none
   benchmark::Shutdown();
-  return 0;
+  return rows == 0 ? 1 : 0;
 }
 
 }  // namespace
@@ -109,9 +128,8 @@ void Row::Run(const Work& work, const std::function<void()>& call) {
   const double calls = static_cast<double>(state_.iterations());
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count() / calls;
   const Limits& limits = GetLimits();
-  const double threads = static_cast<double>(team_.threads());
   const double least = std::max(work.bytes / limits.read.at(team_.threads()),
-                                work.ops / (threads * limits.peaks.Of(work.dot)));
+                                work.ops / limits.peaks.at(team_.threads()).Of(work.dot));
   state_.counters["bytes_per_second"] = work.bytes / seconds;
   if (work.ops > 0) {
     state_.counters["ops_per_second"] = work.ops / seconds;
@@ -125,14 +143,13 @@ void AddRows(const std::string& name, std::function<void(Row&)> run) {
   for (const std::string& target : GetLimits().targets) {
     for (size_t threads : GetLimits().threads) {
       const std::string row_name = name + "/" + target + "/threads:" + std::to_string(threads);
-      benchmark::RegisterBenchmark(row_name.c_str(),
-                                   [=](benchmark::State& state) {
-                                     ForceTarget(target);
-                                     Row row(state, threads);
-                                     (*shared)(row);
-                                   })
-          ->UseRealTime()
-          ->MinTime(0.1);
+      const auto run_row = [=](benchmark::State& state) {
+        ForceTarget(target);
+        Row row(state, threads);
+        (*shared)(row);
+      };
+      auto* const added = benchmark::RegisterBenchmark(row_name.c_str(), run_row)->UseRealTime();
+      if (!GetLimits().own_time) added->MinTime(0.1);
     }
   }
 }

@@ -19,7 +19,7 @@ namespace inlay {
 struct Work {
   double bytes = 0;
   double ops = 0;
-  Dot dot = Dot::kF32;
+  Dot dot = Dot::kF32;  // the products that the target in use makes of it
 };
 
 // One row while it runs.
@@ -30,9 +30,9 @@ class Row {
   Team& team() { return team_; }
 
   // Times `call` and sets the counters: bytes and operations per second, operations per byte, and
-  // `percent_of_limit`: the least time that the work takes at the read bandwidth and at the dot
-  // peak of the CPU's best target, whichever is longer, over the time that it took. More than 100
-  // means that operands came from a cache.
+  // `percent_of_limit`: the least time that the work takes at the read bandwidth and at the peak of
+  // Work::dot on the CPU's best target, whichever is longer, over the time that it took. More than
+  // 100 means that operands came from a cache.
   void Run(const Work& work, const std::function<void()>& call);
 
  private:

@@ -50,8 +50,9 @@ void AddSmallRows() {
             [&] { RmsNorm(x, weight.data(), 1e-6f, y); });
   });
   AddRowwise("rope/heads:16x128", [](ConstFloatRows x, FloatRows y, Row& row) {
-    // Angles of real positions keep the lengths of what is rotated again and again: factors that are
-    // no cosines and sines would soon make subnormal numbers of it, which take many times as long.
+    // Angles of real positions keep the lengths of what is rotated again and again: factors that
+    // are no cosines and sines would soon make subnormal numbers of it, which take many times as
+    // long.
     std::vector<float> angles(x.rows * 128);
     RopeAngles(1, 10000, 1, FloatRows(angles.data(), x.rows, 128));
     row.Run({.bytes = 8 * Elements(x), .ops = 3 * Elements(x)},

@@ -7,7 +7,8 @@
 
 namespace inlay {
 
-// The cores that this process may use, at least one: no more than it is bound to, as by taskset,
+// The cores that this process may use, at least one, where a core with several hardware threads
+// counts as many: no more than it is bound to, as by taskset,
 // and than its control groups give it the time of, as in a container
 // (gemma_like/model/cgroup_limits.h, which says what `root` is).
 size_t UsableCores(const std::string& root = "/");

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "ops/cpu/cpu_probes.h"
 #include "ops/cpu/cpu_target.h"
@@ -31,17 +32,24 @@ std::atomic<float> sink = 0;
 std::atomic<int32_t> source = 3;
 
 template <class Rounds>
-double BestRate(const Rounds& rounds) {
+double BestRate(Team& team, const Rounds& rounds) {
   // Longer than a clock's step, shorter than a time slice. An emulator needs few rounds for that.
   constexpr double kLeastSeconds = 0.0005;
-  size_t count = 1000;
+  // Of each thread: what a late thread has not begun the others compute.
+  constexpr size_t kChunks = 8;
+  size_t count = 125;
   double best = 0;
   for (int i = 0; i < kRepeats;) {
-    float out = 0;
+    std::atomic<double> operations = 0;
     const Clock::time_point start = Clock::now();
-    const double operations = rounds(count, source.load(), &out) * static_cast<double>(count);
+    team.Run(kChunks * team.threads(), 1, [&](const Share& share) {
+      for (size_t chunk = share.begin; chunk < share.end; ++chunk) {
+        float out = 0;
+        operations += rounds(count, source.load(), &out) * static_cast<double>(count);
+        sink = out;
+      }
+    });
     const double seconds = SecondsSince(start);
-    sink = out;
     if (seconds < kLeastSeconds) {
       count *= 2;
     } else {
@@ -134,14 +142,17 @@ Dot DotOf(WeightType type) {
   }
 }
 
-DotPeaks MeasureDotPeaks(std::string_view target) {
+DotPeaks MeasureDotPeaks(size_t threads, std::string_view target) {
+  // More would only wait for each other.
+  Team team(std::min(threads, std::max<size_t>(1, std::thread::hardware_concurrency())));
   const std::string chosen = ChosenTarget();
   const bool runs = ForceTarget(target);
   assert(runs);
   (void)runs;
   const DotProbes probes = ChosenDotProbes();
-  const DotPeaks peaks = {
-      .int8 = BestRate(probes.int8), .bf16 = BestRate(probes.bf16), .f32 = BestRate(probes.f32)};
+  const DotPeaks peaks = {.int8 = BestRate(team, probes.int8),
+                          .bf16 = BestRate(team, probes.bf16),
+                          .f32 = BestRate(team, probes.f32)};
   ForceTarget(chosen);
   return peaks;
 }

@@ -2,6 +2,7 @@
 #ifndef INLAY_OPS_CPU_MACHINE_LIMITS_H_
 #define INLAY_OPS_CPU_MACHINE_LIMITS_H_
 
+#include <cstddef>
 #include <string_view>
 
 #include "ops/quant/weight_type.h"
@@ -27,8 +28,7 @@ const char* DotName(Dot dot);
 // The dot products that bound the speed of products with weights of a type.
 Dot DotOf(WeightType type);
 
-// Multiplications and additions per second of one core, operands in registers: the best of several
-// runs.
+// Multiplications and additions per second, operands in registers: the best of several runs.
 struct DotPeaks {
   double int8 = 0;
   double bf16 = 0;
@@ -39,9 +39,11 @@ struct DotPeaks {
     return dot == Dot::kInt8 ? int8 : dot == Dot::kBF16 && bf16 > f32 ? bf16 : f32;
   }
 };
-// The peaks of the best CPU target that this CPU runs, whichever is in use, or of the named one.
-// Not to be called while another thread runs kernels.
-DotPeaks MeasureDotPeaks(std::string_view target = "");
+// What `threads` >= 1 threads reach together, all at once: hardware threads of one core share its
+// units, and threads beyond those of the hardware add nothing. On the best CPU target that this CPU
+// runs, whichever is in use, or on the named one. Not to be called while another thread runs
+// kernels.
+DotPeaks MeasureDotPeaks(size_t threads, std::string_view target = "");
 
 }  // namespace inlay
 

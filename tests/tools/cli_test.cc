@@ -320,8 +320,25 @@ TEST(Limits, MeasuresTheMachine) {
   const auto measured = RunProgram({"limits", "-t", "1", "-o", "json"}).Json()["measured"];
   EXPECT_EQ(measured["threads"], 1);
   EXPECT_GT(measured["read_bytes_per_second"], 1e8);
-  EXPECT_GT(measured["dot_ops_per_second_per_core"]["f32"], 1e8);
-  EXPECT_GT(measured["dot_ops_per_second_per_core"]["int8"], 1e8);
+  EXPECT_GT(measured["dot_ops_per_second"]["f32"], 1e8);
+  EXPECT_GT(measured["dot_ops_per_second"]["int8"], 1e8);
+  // One thread is all threads here, and is not measured twice.
+  EXPECT_EQ(measured["read_bytes_per_second"], measured["read_bytes_per_second_1_thread"]);
+  EXPECT_EQ(measured["dot_ops_per_second"], measured["dot_ops_per_second_1_thread"]);
+}
+
+// The peaks are those of the best instruction set, and say so where another one is in use.
+TEST(Limits, NameTheInstructionSetOfThePeaks) {
+  const auto targets = RunProgram({"limits", "--no-measure", "-o", "json"}).Json()["targets"];
+  const std::string best = targets["runnable"].front(), worst = targets["runnable"].back();
+  const ProgramOptions forced = {.env = {{"INLAY_TARGET", worst}}};
+  EXPECT_EQ(
+      RunProgram({"limits", "-t", "1", "-o", "json"}, forced).Json()["measured"]["dot_target"],
+      best);
+  EXPECT_THAT(RunProgram({"limits", "-t", "2"}, forced).out,
+              AllOf(HasSubstr(worst + ", forced by INLAY_TARGET"),
+                    testing::ContainsRegex("dot products with 1 thread .* by " + best + "\n"),
+                    testing::ContainsRegex("dot products with 2 threads .* by " + best + "\n")));
 }
 
 TEST(Configs, ListsThemAll) {

@@ -91,6 +91,27 @@ TEST(Plan, MeasuresWhatIsNotGiven) {
   EXPECT_GT(plan["ops_per_second"], 1e8);
 }
 
+// The peaks are those of the instruction set in use, and so is the share that prefill reaches.
+TEST(Plan, HasASmallShareOfThePeaksOfAmx) {
+  const auto targets = RunProgram({"limits", "--no-measure", "-o", "json"}).Json()["targets"];
+  const auto machine = [](const std::string& target, std::vector<std::string> more) {
+    return RunProgram(With({"plan", "--config", "bard", "--machines", "1", "-t", "1", "-o", "json",
+                            "--read-bandwidth", "40"},
+                           more),
+                      {.env = {{"INLAY_TARGET", target}}})
+        .Json()["machine"];
+  };
+  for (const std::string target : targets["runnable"]) {
+    SCOPED_TRACE(target);
+    const bool amx = target.ends_with("_AMX");
+    EXPECT_DOUBLE_EQ(machine(target, {})["prefill_share"], amx ? 0.08 : 0.6);
+    EXPECT_DOUBLE_EQ(machine(target, {"--type", "BF16"})["prefill_share"], amx ? 0.2 : 0.6);
+    EXPECT_DOUBLE_EQ(machine(target, {"--type", "F16"})["prefill_share"], 0.6);
+    EXPECT_DOUBLE_EQ(machine(target, {"--prefill-share", "30"})["prefill_share"], 0.3);
+    EXPECT_DOUBLE_EQ(machine(target, {"--ops", "1000"})["prefill_share"], 0.6);
+  }
+}
+
 // As for the file that synth writes, without writing it.
 TEST(Plan, NeedsNoFile) {
   const std::string path = ScratchPath("plan.gguf");

@@ -212,8 +212,7 @@ absl::Status MeasureLimits(const BenchModel& model, BenchTurn& turn) {
         "there is not enough memory to measure how fast it is read");
   }
   turn.read_limit = std::max(turn.read_limit, read);
-  turn.ops_limit =
-      std::max(turn.ops_limit, MeasureDotPeaks().Of(model.dot) * static_cast<double>(turn.threads));
+  turn.ops_limit = std::max(turn.ops_limit, MeasureDotPeaks(turn.threads).Of(model.dot));
   return absl::OkStatus();
 }
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/format.h"
+#include "base/plural.h"
 #include "base/status_macros.h"
 #include "ops/cpu/cpu_target.h"
 #include "ops/cpu/machine_limits.h"
@@ -26,20 +27,29 @@ struct LimitsFlags {
   bool json = false;
 };
 
-struct Measured {
-  size_t threads;
-  double one_thread;   // bytes read per second
-  double all_threads;  // likewise
+// Of a number of threads together.
+struct Peaks {
+  double read;  // bytes per second
   DotPeaks dots;
 };
 
+Peaks MeasurePeaks(size_t threads) {
+  Team team(threads);
+  return {.read = MeasureReadBandwidth(team), .dots = MeasureDotPeaks(threads)};
+}
+
+struct Measured {
+  size_t threads;
+  Peaks one_thread, all_threads;
+  std::string dot_target;  // whichever is in use
+};
+
 Measured Measure(size_t threads) {
-  Team one(1);
-  Team all(threads);
+  const Peaks one = MeasurePeaks(1);
   return {.threads = threads,
-          .one_thread = MeasureReadBandwidth(one),
-          .all_threads = MeasureReadBandwidth(all),
-          .dots = MeasureDotPeaks()};
+          .one_thread = one,
+          .all_threads = threads == 1 ? one : MeasurePeaks(threads),
+          .dot_target = RunnableTargets().front()};
 }
 
 nlohmann::ordered_json TargetsJson() {
@@ -50,26 +60,36 @@ nlohmann::ordered_json TargetsJson() {
           {"forced", forced.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(forced)}};
 }
 
+nlohmann::ordered_json DotsJson(const DotPeaks& dots) {
+  return {{"int8", dots.int8}, {"bf16", dots.bf16}, {"f32", dots.f32}};
+}
+
 nlohmann::ordered_json MeasuredJson(const Measured& m) {
   return {{"threads", m.threads},
-          {"read_bytes_per_second_1_thread", m.one_thread},
-          {"read_bytes_per_second", m.all_threads},
-          {"dot_ops_per_second_per_core",
-           {{"int8", m.dots.int8}, {"bf16", m.dots.bf16}, {"f32", m.dots.f32}}}};
+          {"read_bytes_per_second_1_thread", m.one_thread.read},
+          {"read_bytes_per_second", m.all_threads.read},
+          {"dot_target", m.dot_target},
+          {"dot_ops_per_second_1_thread", DotsJson(m.one_thread.dots)},
+          {"dot_ops_per_second", DotsJson(m.all_threads.dots)}};
+}
+
+std::string PeaksText(size_t threads, const Measured& m, const Peaks& peaks) {
+  const std::string with = absl::StrCat(" with ", Plural(threads, "thread"));
+  return Format("%-30s%.1f GB/s\n%-30sint8 %.0f, bf16 %.0f, f32 %.0f Gop/s by %s\n",
+                "reading memory" + with, peaks.read / 1e9, "dot products" + with,
+                peaks.dots.int8 / 1e9, peaks.dots.bf16 / 1e9, peaks.dots.f32 / 1e9, m.dot_target);
 }
 
 std::string MeasuredText(const Measured& m) {
-  return Format(
-      "reading memory                %.1f GB/s with 1 thread, %.1f GB/s with %d\n"
-      "dot products, a core          int8 %.0f, bf16 %.0f, f32 %.0f Gop/s\n",
-      m.one_thread / 1e9, m.all_threads / 1e9, m.threads, m.dots.int8 / 1e9, m.dots.bf16 / 1e9,
-      m.dots.f32 / 1e9);
+  std::string text = PeaksText(1, m, m.one_thread);
+  if (m.threads > 1) text += PeaksText(m.threads, m, m.all_threads);
+  return text;
 }
 
 absl::Status Run(const LimitsFlags& flags) {
   std::optional<Measured> measured;
   if (!flags.no_measure) measured = Measure(flags.model.threads);
-  if (measured.has_value() && measured->all_threads == 0)
+  if (measured.has_value() && measured->all_threads.read == 0)
     return absl::ResourceExhaustedError(
         "there is not enough memory to measure how fast it is read");
   Output out;

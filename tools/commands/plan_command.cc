@@ -19,6 +19,7 @@
 #include "gemma_like/registry.h"
 #include "gemma_like/token_work.h"
 #include "io/gguf/gguf.h"
+#include "ops/cpu/cpu_target.h"
 #include "ops/cpu/machine_limits.h"
 #include "ops/team.h"
 #include "tools/bench_results.h"
@@ -46,7 +47,7 @@ struct PlanFlags {
   std::optional<double> read_bandwidth;  // GB/s
   std::optional<double> ops;             // Gop/s
   double decode_share = 100 * PlannedMachine().decode_share;
-  double prefill_share = 100 * PlannedMachine().prefill_share;
+  std::optional<double> prefill_share;
   double copying = PlannedMachine().copying / 1e9;  // GB/s
   bool json = false;
 };
@@ -92,13 +93,23 @@ absl::StatusOr<std::vector<PlannedNetwork>> Networks(const PlanFlags& flags) {
   return networks;
 }
 
+// The percentage of the dot peak that prefill reaches. The products of AMX are so fast that scales,
+// packing and all that is beside them take most of the time (docs/machines/xeon-amx.md).
+double PrefillShare(const PlanFlags& flags, Dot dot) {
+  if (flags.prefill_share.has_value()) return *flags.prefill_share;
+  const bool measured_here = !flags.ops.has_value();
+  if (measured_here && ChosenExtension() == Extension::kAmx && dot != Dot::kF32)
+    return dot == Dot::kInt8 ? 8 : 20;
+  return 100 * PlannedMachine().prefill_share;
+}
+
 // A machine as the flags describe it, and for what they leave out, this one.
 absl::StatusOr<PlannedMachine> Machine(const PlanFlags& flags, const BenchModel& model) {
   constexpr uint64_t kMost = uint64_t{1} << 29;
   PlannedMachine machine = {.read_bandwidth = 0,
                             .ops = 0,
                             .decode_share = flags.decode_share / 100,
-                            .prefill_share = flags.prefill_share / 100,
+                            .prefill_share = PrefillShare(flags, model.dot) / 100,
                             .copying = 1e9 * flags.copying};
   if (flags.read_bandwidth.has_value()) {
     machine.read_bandwidth = 1e9 * *flags.read_bandwidth;
@@ -112,7 +123,7 @@ absl::StatusOr<PlannedMachine> Machine(const PlanFlags& flags, const BenchModel&
   }
   machine.ops = flags.ops.has_value()
                     ? 1e9 * *flags.ops
-                    : MeasureDotPeaks().Of(model.dot) * static_cast<double>(flags.model.threads);
+                    : MeasureDotPeaks(flags.model.threads, ChosenTarget()).Of(model.dot);
   return machine;
 }
 
@@ -335,16 +346,19 @@ void AddMachineFlags(CLI::App& command, PlanFlags& flags) {
       ->check(Above(0, kMost));
   command
       .add_option("--ops", flags.ops,
-                  "Gop/s of all threads' dot products, as `inlay limits` measures them for a core "
-                  "(default: measured here)")
+                  "Gop/s of all threads' dot products, as `inlay limits` measures them (default: "
+                  "measured here)")
       ->check(Above(0, kMost));
   command
       .add_option("--decode-share", flags.decode_share,
                   "percent of that bandwidth which decode reaches (default: 85)")
       ->check(Above(0, 100));
   command
-      .add_option("--prefill-share", flags.prefill_share,
-                  "percent of these operations which prefill reaches (default: 60)")
+      .add_option(
+          "--prefill-share", flags.prefill_share,
+          "percent of these operations which prefill reaches (default: 60; where they are "
+          "measured here and AMX makes them 8, of bfloat16 20: give these beside --ops of a "
+          "machine with AMX)")
       ->check(Above(0, 100));
   command
       .add_option("--copying", flags.copying,

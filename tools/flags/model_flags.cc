@@ -74,7 +74,8 @@ void AddThreadsFlag(CLI::App& command, ModelFlags& flags) {
   flags.threads = UsualThreads();
   command
       .add_option("-t,--threads", flags.threads,
-                  "threads (default: one per usable core, within the limits of control groups)")
+                  "threads (default: one per usable hardware thread, within the limits of control "
+                  "groups)")
       ->check(Between(1, kMostThreads));
 }
 
@@ -82,8 +83,8 @@ void AddThreadsListFlag(CLI::App& command, std::vector<size_t>& threads) {
   threads = {UsualThreads()};
   AddListFlag(
       command, "-t,--threads", threads,
-      "threads, one number or several: 1,2 (default: one per usable core, within the limits "
-      "of control groups)",
+      "threads, one number or several: 1,2 (default: one per usable hardware thread, within the "
+      "limits of control groups)",
       size_t{1}, kMostThreads);
 }
 

@@ -1,5 +1,8 @@
 #include "ops/cpu/machine_limits.h"
 
+#include <algorithm>
+#include <thread>
+
 #include "tests/ops/op_test.h"
 
 namespace inlay {
@@ -11,7 +14,7 @@ INLAY_ON_EVERY_TARGET(MachineLimitsTest);
 // No bounds on speeds here: only that each figure is one, which for reading takes passes that left
 // nothing out.
 TEST_P(MachineLimitsTest, MeasuresSomething) {
-  const DotPeaks peaks = MeasureDotPeaks(GetParam());
+  const DotPeaks peaks = MeasureDotPeaks(1, GetParam());
   EXPECT_EQ(ChosenTarget(), GetParam());
   EXPECT_GT(peaks.int8, 1e6);
   EXPECT_GT(peaks.bf16, 1e6);
@@ -19,7 +22,16 @@ TEST_P(MachineLimitsTest, MeasuresSomething) {
   for (size_t threads : {1, 2, 3}) {
     Team team(threads);
     EXPECT_GT(MeasureReadBandwidth(team, size_t{8} << 20), 1e6);
+    EXPECT_GT(MeasureDotPeaks(threads, GetParam()).f32, 1e6);
   }
+}
+
+// Threads beyond those of the hardware add nothing: no core's peak is counted twice. A factor of
+// two is left to whatever else runs here.
+TEST(MachineLimits, ThreadsShareTheCores) {
+  const size_t cores = std::max<size_t>(1, std::thread::hardware_concurrency());
+  EXPECT_LT(MeasureDotPeaks(8 * cores).f32,
+            2 * static_cast<double>(cores) * MeasureDotPeaks(1).f32);
 }
 
 }  // namespace
