@@ -1,5 +1,6 @@
 // Static against dynamic: the ops' inner loops with dimensions fixed at compile time beside the
-// same code with dimensions of run time, on every CPU target; prints a table in Markdown.
+// same code with dimensions of run time, on each of Highway's targets that this CPU runs, without
+// extensions (ops/cpu/extension.h); prints a table in Markdown.
 
 // What the ops are compiled for.
 #undef HWY_DISABLED_TARGETS
@@ -39,7 +40,10 @@
 namespace inlay {
 namespace {
 
-// What the kernels read and write, small enough for a core's caches.
+using Floats = hwy::AlignedVector<float>;
+
+// What the kernels read and write, small enough for a core's caches, and aligned as the engine's
+// memory is: an operand that straddles cache lines costs the faster form more.
 struct Memory {
   Memory()
       : a(kFloats),
@@ -48,7 +52,7 @@ struct Memory {
         halves(kFloats, 0x3F40),
         blocks(kFloats / kQuantBlock) {
     uint32_t state = 1;
-    for (std::vector<float>* values : {&a, &b}) {
+    for (Floats* values : {&a, &b}) {
       for (float& v : *values) {
         state = state * 1664525u + 1013904223u;
         v = static_cast<float>(static_cast<int32_t>(state)) * 0x1p-31f;
@@ -63,9 +67,9 @@ struct Memory {
   }
 
   static constexpr size_t kFloats = 64 << 10;
-  std::vector<float> a, b, out;
+  Floats a, b, out;
   hwy::AlignedVector<uint16_t> halves;  // bfloat16; as quantized weights, scales and quants
-  std::vector<QuantizedBlock> blocks;
+  hwy::AlignedVector<QuantizedBlock> blocks;
 };
 
 // Both forms of an op at one shape.
@@ -270,7 +274,7 @@ Times Time(const Case& c, Memory& memory) {
 }
 
 // What a call leaves behind, from zeros.
-std::vector<float> ResultOf(Case::Call call, const Case& c, Memory& memory) {
+Floats ResultOf(Case::Call call, const Case& c, Memory& memory) {
   std::fill(memory.out.begin(), memory.out.end(), 0.0f);
   call(memory, c.dims.data(), 1);
   return memory.out;
@@ -282,8 +286,22 @@ std::string DimsText(const std::vector<size_t>& dims) {
   return text;
 }
 
-int Main() {
-  const std::vector<std::string> targets = RunnableTargets();
+// The targets whose code this program has: kernels for an extension are other sources.
+std::vector<std::string> MeasuredTargets() {
+  std::vector<std::string> targets = RunnableTargets();
+  std::erase_if(targets, [](const std::string& target) {
+    ForceTarget(target);
+    return ChosenExtension() != Extension::kNone;
+  });
+  return targets;
+}
+
+int Main(int argc, char** argv) {
+  if (argc > 1) {
+    std::fprintf(stderr, "static_bench: '%s' is refused: it takes no arguments\n", argv[1]);
+    return 2;
+  }
+  const std::vector<std::string> targets = MeasuredTargets();
   Memory memory;
   std::vector<std::string> rows;
   std::string head = "| op | fixed | " + targets.front() + ", ns |";
@@ -321,5 +339,5 @@ int Main() {
 }  // namespace
 }  // namespace inlay
 
-int main() { return inlay::Main(); }
+int main(int argc, char** argv) { return inlay::Main(argc, argv); }
 #endif  // HWY_ONCE

@@ -35,7 +35,7 @@ void RopeAngles(size_t first_position, double base, double scale, FloatRows angl
 // Rotates in place every head of every token: x [tokens, heads * head_dim], angles [tokens, n] from
 // RopeAngles. Of each head the first n elements are rotated, as if they were a whole head, and the
 // others stay; head_dim 0 means n. For kHalves and n of 64, 128 and 256 there is code compiled for
-// that number, up to 1.5 times as fast (docs/static-vs-dynamic.md).
+// that number, up to 1.5 times as fast on a Zen 5 (docs/static-vs-dynamic.md).
 void ApplyRope(ConstFloatRows angles, FloatRows x, RopePairs pairs = RopePairs::kHalves,
                size_t head_dim = 0);
 
