@@ -8,7 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/format.h"
+#include "gemma_like/files/synth.h"
 #include "gemma_like/strings.h"
+#include "io/gguf/tensor_form.h"
 #include "ops/cpu/cpu_target.h"
 #include "ops/quant/weight_type.h"
 #include "tools/json_text.h"
@@ -17,6 +19,8 @@ namespace inlay {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr absl::string_view kOutput = "output.weight";
 
 std::string Megabytes(std::optional<uint64_t> bytes) {
   return bytes.has_value() ? Format("%.1f", static_cast<double>(*bytes) / 1e6) : "unknown";
@@ -112,6 +116,20 @@ std::string CsvLines(const std::vector<Json>& rows) {
   return text;
 }
 
+// Whether a packed file's tensor is the embedding once more, as the output: such a one follows it
+// (gemma_like/files/pack.cc), and models of the config have no output of their own.
+bool RepeatsEmbedding(const GgufFile& file, const GgufTensor& tensor, const ConfigEntry& config) {
+  if (!tensor.packed || tensor.name != kOutput || &tensor == &file.tensors().front()) return false;
+  const GgufTensor& before = *(&tensor - 1);
+  if (before.name != "token_embd.weight" || before.type != tensor.type ||
+      before.dims != tensor.dims) {
+    return false;
+  }
+  const std::vector<SynthTensor> usual = config.synth().tensors;
+  return std::none_of(usual.begin(), usual.end(),
+                      [](const SynthTensor& own) { return own.name == kOutput; });
+}
+
 }  // namespace
 
 BenchModel::BenchModel(const GgufFile& file, const ConfigEntry& config)
@@ -119,9 +137,8 @@ BenchModel::BenchModel(const GgufFile& file, const ConfigEntry& config)
   std::map<WeightType, uint64_t> bytes;
   uint64_t all = 0;
   for (const GgufTensor& tensor : file.tensors()) {
-    uint64_t elements = 1;
-    for (uint32_t i = 0; i < tensor.n_dims; ++i) elements *= tensor.dims[i];
-    parameters += elements;
+    if (tensor.name == kPackedTokenizerTensor) continue;  // no weights
+    if (!RepeatsEmbedding(file, tensor, config)) parameters += tensor.num_elements();
     bytes[tensor.type] += tensor.data.size();
     all += tensor.data.size();
   }

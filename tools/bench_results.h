@@ -22,7 +22,7 @@ struct BenchModel {
   std::string types;     // with a twentieth of the tensors' bytes or more, the largest first
   Dot dot = Dot::kInt8;  // of the type that holds most
   uint64_t file_bytes;
-  uint64_t parameters = 0;
+  uint64_t parameters = 0;  // each once, also where a packed file repeats the embedding as output
 };
 
 // What was measured with one number of threads, beside the rows.

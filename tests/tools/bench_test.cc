@@ -67,6 +67,28 @@ TEST(Bench, EachConversationOfABatchHasMemoryOfItsOwn) {
   EXPECT_GT(peak("65") - peak("1"), 100e6);
 }
 
+// A packed file repeats an embedding that is the output too, and holds the tokenizer as a tensor.
+TEST(Bench, CountsEachParameterOnce) {
+  const auto described = [](const std::string& model) {
+    const auto row =
+        RunProgram({"bench", model, "-p", "1", "-n", "0", "-r", "1", "-t", "1", "-o", "json"})
+            .Json()[0];
+    return row["parameters"].dump() + " of " + row["types"].get<std::string>();
+  };
+  const auto packed = [](const std::string& model) {
+    const std::string path = ScratchPath("counted.packed");
+    EXPECT_EQ(RunProgram({"pack", model, path, "--force"}).status, 0);
+    return path;
+  };
+  EXPECT_EQ(described(packed(kDemoModel)), described(kDemoModel));
+  // The first's output is the embedding, the second's is not.
+  for (const char* config : {"test-gemma3", "test-granite"}) {
+    const std::string path = ScratchPath("counted.gguf");
+    ASSERT_EQ(RunProgram({"synth", config, "--type", "Q8_0", "-o", path, "--force"}).status, 0);
+    EXPECT_EQ(described(packed(path)), described(path)) << config;
+  }
+}
+
 TEST(Bench, WritesEveryFormat) {
   EXPECT_THAT(RunBench({"-b", "2"}).out,
               testing::AllOf(HasSubstr("| bard | F16 | 13.5 | 6.7 |"), HasSubstr("| pp8 |"),
