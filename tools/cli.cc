@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 #include <exception>
+#include <iterator>
 #include <new>
 #include <optional>
 #include <sstream>
@@ -34,6 +36,7 @@
 #include "tools/demo_model.h"
 #include "tools/flags/command_line.h"
 #include "tools/flags/help_format.h"
+#include "tools/flags/llama_options.h"
 #include "tools/flags/model_flags.h"
 #include "tools/flags/option_names.h"
 #include "tools/flags/spellings.h"
@@ -43,6 +46,7 @@
 #include "tools/model_loader.h"
 #include "tools/output.h"
 #include "tools/server_hooks.h"
+#include "tools/shell_word.h"
 
 namespace inlay {
 namespace {
@@ -83,6 +87,9 @@ void HoldStandardStreams() {
   }
 }
 
+// The commands that stand for themselves in hints.
+constexpr absl::string_view kMostUsed[] = {"chat", "generate"};
+
 // The command of this name; null where there is none.
 const CLI::App* FindCommand(const CLI::App& app, absl::string_view name) {
   const auto found =
@@ -107,6 +114,63 @@ std::string HintFor(const CLI::App& app, const std::string& word) {
                       PrintableName(word), " talks with it");
 }
 
+// Whether an option of the commands that are used most has this name, here or in llama.cpp.
+bool IsKnownOption(const CLI::App& app, absl::string_view name) {
+  if (IsLlamaOption(name)) return true;
+  return std::any_of(std::begin(kMostUsed), std::end(kMostUsed), [&](absl::string_view command) {
+    return FindOption(*FindCommand(app, command), name) != nullptr;
+  });
+}
+
+// The error for a command line that begins with an option, for which CLI11 may take the help: "-hf"
+// for "-h". Ok where the command's name comes first, or the option stands for a command.
+absl::Status RefuseOptionFirst(const CLI::App& app, const std::vector<std::string>& arguments) {
+  if (arguments.empty() || !absl::StartsWith(arguments.front(), "-")) return absl::OkStatus();
+  const absl::string_view word = arguments.front(), name = word.substr(0, word.find('='));
+  if (FindOption(app, word) != nullptr) return absl::OkStatus();
+  const std::string shown = PrintableName(name);
+  if (!IsKnownOption(app, name))
+    return UsageError(absl::StrCat("unknown argument ", shown, "; see inlay --help"));
+  return UsageError(absl::StrCat(shown, " is an option, and options follow a command: inlay chat ",
+                                 shown, " ..., inlay generate ", shown, " ..."));
+}
+
+// The argument of `command` without a flag that an error of CLI11 names; null where it names none.
+const CLI::Option* FindPositional(const CLI::App& command, absl::string_view error) {
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->nonpositional() || option->count() == 0) continue;
+    const std::string name = option->get_name(/*positional=*/true);
+    if (absl::StartsWith(error, absl::StrCat(name, " ")) ||
+        absl::EndsWith(error, absl::StrCat(" ", name)))
+      return option;
+  }
+  return nullptr;
+}
+
+// "--model excludes MODEL", and what that means.
+std::string ExcludesMessage(const CLI::App& command, absl::string_view error) {
+  const CLI::Option* const positional = FindPositional(command, error);
+  const std::string which =
+      positional == nullptr ? ""
+                            : absl::StrCat(", and ", QuoteForMessage(positional->results().front()),
+                                           " is the ", positional->get_name(/*positional=*/true));
+  return absl::StrCat(error, which, ": give one of them");
+}
+
+// What to do about the one argument too many of this command; "": see the help.
+std::string HintForExtra(const CLI::App& command, const std::string& word) {
+  const std::string& name = command.get_name();
+  const std::string shown = PrintableName(word);
+  if (name == "chat" && !absl::StartsWith(word, "-")) {
+    return absl::StrCat("a chat reads its messages from standard input: echo ", ShellWord(shown),
+                        " | inlay chat ...; inlay generate -p continues a text");
+  }
+  uint64_t number = 0;
+  if (name == "quantize" && absl::SimpleAtoi(word, &number))
+    return absl::StrCat("-t ", number, " sets the number of threads");
+  return "";
+}
+
 // CLI11 reports a missing subcommand where one is mistyped, and lists unknown arguments in reverse
 // order.
 std::string ParseErrorMessage(const CLI::App& app, const CLI::ParseError& error,
@@ -118,9 +182,16 @@ std::string ParseErrorMessage(const CLI::App& app, const CLI::ParseError& error,
       (dynamic_cast<const CLI::ExcludesError*>(&error) != nullptr && !unknown.empty())) {
     const std::string command =
         app.get_subcommands().empty() ? "" : app.get_subcommands().front()->get_name() + " ";
+    std::string hint = absl::StrCat("see inlay ", command, "--help");
+    if (unknown.size() == 1 && !app.get_subcommands().empty()) {
+      const std::string better = HintForExtra(*app.get_subcommands().front(), unknown.front());
+      if (!better.empty()) hint = better;
+    }
     return absl::StrCat("unknown argument", unknown.size() == 1 ? " " : "s ",
-                        absl::StrJoin(unknown, " "), "; see inlay ", command, "--help");
+                        absl::StrJoin(unknown, " "), "; ", hint);
   }
+  if (dynamic_cast<const CLI::ExcludesError*>(&error) != nullptr && !app.get_subcommands().empty())
+    return ExcludesMessage(*app.get_subcommands().front(), error.what());
   if (dynamic_cast<const CLI::RequiredError*>(&error) == nullptr ||
       !app.get_subcommands().empty()) {
     return error.what();
@@ -186,12 +257,14 @@ void NameCommand(const CLI::App& app, std::vector<std::string>& arguments) {
   arguments.insert(arguments.begin(), embeds ? "embed" : chats ? "chat" : "generate");
 }
 
-// No value may be empty. Options with numbers or fixed words already check that themselves.
-void RefuseBadValues(CLI::App& app) {
+// No value may be empty. Options with numbers or fixed words already check that themselves. Of an
+// option that is given several times and has one value, the last one holds, as in llama.cpp.
+void SetRulesOfValues(CLI::App& app) {
   for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
     for (CLI::Option* option : command->get_options()) {
       if (option->get_items_expected_max() == 0) continue;
       option->check(NotEmpty);
+      if (option->nonpositional() && option->get_items_expected_max() == 1) option->take_last();
       const std::string type = option->get_type_name();
       if (absl::StartsWith(type, "INT") || absl::StartsWith(type, "UINT")) option->check(NotOctal);
     }
@@ -222,6 +295,15 @@ void EndByClosedPipe() {
   raise(SIGPIPE);
 }
 
+// Ends the program as Ctrl-C ends others, after an error with this message ("": none). Only the
+// signal tells a shell that its loop is to end.
+int EndByInterrupt(absl::string_view message) {
+  constexpr int kStatus = 128 + SIGINT;  // what a shell shows; for who ignores the signal
+  if (!message.empty()) Fail(std::string(message), kStatus);
+  raise(SIGINT);
+  return kStatus;
+}
+
 int Run(int argc, char** argv) {
   const auto parsed = ParseCommandLine(argc, argv);
   absl::Status status = parsed.status();
@@ -236,6 +318,7 @@ int Run(int argc, char** argv) {
   }
   if (status.ok()) return 0;
   if (IsClosedPipe(status)) EndByClosedPipe();
+  if (IsInterruptedError(status)) return EndByInterrupt(status.message());
   if (status.message().empty()) return FailWithoutMemory();
   return Fail(std::string(status.message()), IsUsageError(status)         ? kUsageError
                                              : IsPartsFailedError(status) ? kPartsFailed
@@ -274,7 +357,7 @@ absl::StatusOr<ParsedCommandLine> ParseCommandLine(int argc, char** argv) {
   AddQuantize(app, action);
   AddPack(app, action);
   AddBundle(app, action);
-  RefuseBadValues(app);
+  SetRulesOfValues(app);
   GroupCommands(app);
   // Not before: commands inherit what is there when they are added.
   app.footer(
@@ -290,6 +373,7 @@ absl::StatusOr<ParsedCommandLine> ParseCommandLine(int argc, char** argv) {
       "`inlay limits` lists them.");
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   NameCommand(app, arguments);
+  INLAY_RETURN_IF_ERROR(RefuseOptionFirst(app, arguments));
   if (const CLI::App* const command =
           arguments.empty() ? nullptr : FindCommand(app, arguments.front());
       command != nullptr) {

@@ -7,14 +7,10 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "tools/flags/spellings.h"
+#include "tools/shell_word.h"
 
 namespace inlay {
 namespace {
-
-// In single quotes, as bash and zsh read it.
-std::string ShellQuoted(absl::string_view text) {
-  return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
-}
 
 // In single quotes, as fish reads it.
 std::string FishQuoted(absl::string_view text) {

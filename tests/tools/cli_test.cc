@@ -1,6 +1,7 @@
 // The command line itself: help, version, and what makes no sense.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <string>
@@ -200,14 +201,67 @@ TEST(CommandLine, HintsAtCommandsOfOtherNames) {
 }
 
 TEST(CommandLine, EchoesUnknownArgumentsInOrder) {
+// CLI11 would read "-hf" as "-h" and print the help.
+TEST(CommandLine, OptionsFollowACommand) {
+  ExpectError(RunProgram({"-hf", "user/repo", "-p", "hi"}), 2,
+              HasSubstr("-hf is an option, and options follow a command: inlay chat -hf ..., inlay "
+                        "generate -hf ..."));
+  for (const char* option : {"-m", "--model", "--model=b.gguf", "-p", "-ngl", "--prompt"})
+    ExpectError(RunProgram({option, "b.gguf"}), 2, HasSubstr("options follow a command"));
+  for (const char* word : {"-x", "--hlep", "-hx", "-", "--"}) {
+    ExpectError(RunProgram({word}), 2,
+                HasSubstr(absl::StrCat("unknown argument ", word, "; see inlay --help")));
+  }
+}
+
+// As in llama.cpp.
+TEST(CommandLine, TheLastOfSeveralValuesHolds) {
+  const auto run = [](std::vector<std::string> more) {
+    more.insert(more.begin(), {"generate", "A", "--no-echo", "-s", "1"});
+    const ProgramResult result = RunProgram(more);
+    EXPECT_EQ(result.status, 0) << result.err;
+    return result.out;
+  };
+  EXPECT_EQ(run({"-n", "9", "--temp", "2", "--predict", "3", "--temp", "0"}),
+            run({"-n", "3", "--temp", "0"}));
+  EXPECT_THAT(RunProgram({"chat", "--stop", "x", "--stop", "y", "-n", "1", "-n", "many"}).err,
+              HasSubstr("'many'"));
+}
+
+TEST(CommandLine, NamesTheVariableOfAModelThatIsNotThere) {
+  ExpectError(RunProgram({"inspect"}, {.env = {{"INLAY_MODEL", "no/such"}}}), 1,
+              HasSubstr("INLAY_MODEL: no/such cannot be opened"));
+}
+
+TEST(CommandLine, SaysWhatQuantizeHasDone) {
+  const std::string out = ScratchPath("out"), again = out + "2";
+  const ProgramResult first = RunProgram({"quantize", kDemoModel, out, "Q4_K"});
+  EXPECT_EQ(first.status, 0) << first.err;
+  EXPECT_THAT(first.err, AllOf(testing::ContainsRegex(
+                                   "models/bard.gguf: [0-9.]+ MB of weights are now [0-9.]+ "
+                                   "MB\n"),
+                               HasSubstr("llama-quantize calls so what is Q4_K_M here\n"),
+                               testing::Not(HasSubstr("already"))));
+  const ProgramResult second = RunProgram({"quantize", out, again, "Q8_0"});
+  EXPECT_THAT(second.err, testing::ContainsRegex("the source is already [A-Z0-9_]+ in [0-9]+ "
+                                                 "matrices"));
+  unlink(out.c_str());
+  unlink(again.c_str());
+}
+
   ExpectError(RunProgram({"configs", "--one", "-o", "json", "--two", "three", "--four"}), 2,
               HasSubstr("unknown arguments --one --two three --four; see inlay configs --help"));
-  ExpectError(RunProgram({"chat", "no/such", "more"}), 2, HasSubstr("unknown argument more;"));
+  ExpectError(
+      RunProgram({"chat", "no/such", "more"}), 2,
+      HasSubstr("unknown argument more; a chat reads its messages from standard input: echo "
+                "more | inlay chat ..."));
+  ExpectError(RunProgram({"quantize", "a", "b", "Q8_0", "8"}), 2,
+              HasSubstr("unknown argument 8; -t 8 sets the number of threads"));
   // Not "--model excludes MODEL" for the value of an unknown flag.
   ExpectError(RunProgram({"bench", "-m", kDemoModel, "--foo", "bar"}), 2,
               HasSubstr("unknown argument --foo; see inlay bench --help"));
   ExpectError(RunProgram({"bench", "-m", kDemoModel, "bar"}), 2,
-              HasSubstr("--model excludes MODEL"));
+              HasSubstr("--model excludes MODEL, and 'bar' is the MODEL: give one of them"));
   for (const char* number : {"010", "08", "-010", "00"}) {
     ExpectError(RunProgram({"generate", "-p", "A", "--seed", number}), 2,
                 HasSubstr("begins with a zero"));

@@ -62,6 +62,13 @@ TEST(Spellings, OfTheSameMeaningAreTheSame) {
   EXPECT_EQ(Generated({"To be", "--no-echo", "-j", "{\"const\": \"King\"}"}), "\"King\"\n");
   unlink(grammar.c_str());
   unlink(schema.c_str());
+  // llama.cpp reads underscores as hyphens.
+  EXPECT_EQ(Generated({"To be", "-n", "4", "--top_k", "3", "--repeat_penalty=1.5", "--ctx_size",
+                       "64", "--n_predict", "4"}),
+            Generated({"To be", "-n", "4", "--top-k", "3", "--repeat-penalty", "1.5", "-c", "64"}));
+  EXPECT_THAT(Generated({"-n", "1", "-p", "--top_k"}), testing::StartsWith("--top_k"));
+  ExpectError(RunProgram({"generate", "A", "--no_such"}), 2,
+              HasSubstr("unknown argument --no_such"));
   ExpectError(RunProgram({"generate", "A", "--n-predict", "many"}), 2, HasSubstr("'many'"));
   ExpectError(RunProgram({"generate", "A", "--n-predict"}), 2, HasSubstr("--n-predict needs"));
 }
@@ -120,6 +127,10 @@ TEST(Spellings, OfAnotherMeaningAreRefusedWithAHint) {
   refused({"chat", "--context-shift"}, "--on-full trim");
   refused({"chat", "-no-cnv"}, "inlay generate");
   refused({"chat", "-p", "Hello"}, "--system");
+  refused({"tokenize", "-p", "Hello"}, "standard input");
+  refused({"quantize", "a", "b", "Q4_K_M", "--imatrix", "x"}, "importance matrix");
+  refused({"quantize", "--pure", "a", "b", "Q4_K_M"}, "Q4_K");
+  refused({"quantize", "--leave-output-tensor", "a", "b", "Q4_K_M"}, "Q6_K");
 }
 
 TEST(Spellings, OfTwoRowTypesThatAreOneAreTaken) {

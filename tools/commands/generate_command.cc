@@ -351,7 +351,7 @@ absl::Status Run(GenerateFlags flags) {
       show_tokens);
   progress.End();
   if (absl::IsCancelled(result.status()))
-    return absl::CancelledError("interrupted before the prompt was read");
+    return InterruptedError("interrupted before the prompt was read");
   if (!result.ok()) return result.status();
   if (session.has_value()) INLAY_RETURN_IF_ERROR(session->Keep(*model.engine, *cache));
 
@@ -362,14 +362,13 @@ absl::Status Run(GenerateFlags flags) {
       if (json) last["logprobs"].push_back(ChosenJson(*model.tokenizer, chosen));
     }
     out.Write(JsonText(last, jsonl ? -1 : 2));
-    return out.Finish();
+    INLAY_RETURN_IF_ERROR(out.Finish());
+  } else {
+    show("\n");
+    INLAY_RETURN_IF_ERROR(out.Finish());
+    WriteDimmedNote(TimingsFooter(*result, options.sampling.seed, load_seconds));
   }
-  show("\n");
-  INLAY_RETURN_IF_ERROR(out.Finish());
-  Output err(STDERR_FILENO);
-  err.WriteDimmed(TimingsFooter(*result, options.sampling.seed, load_seconds));
-  err.Flush();
-  return absl::OkStatus();
+  return interrupt.requested() ? InterruptedError("") : absl::OkStatus();
 }
 
 }  // namespace
@@ -439,7 +438,9 @@ void AddGenerate(CLI::App& app, Action& action) {
       ->check(Between(0, 100));
   AddSamplingFlags(command, flags->sampling);
   AddShapeFlags(command, flags->shape);
-  command.footer("Ctrl-C stops the text, a second one the program. Timings go to standard error.");
+  command.footer(
+      "Ctrl-C stops the text, which is printed and kept as far as it is, and the program ends with "
+      "status 130; a second one ends it at once. Timings go to standard error.");
   command.callback([flags, &action] { action = [flags] { return Run(*flags); }; });
 }
 

@@ -1,4 +1,6 @@
 // inlay tokenize: texts to token ids and back, with nothing but a file's vocabulary.
+#include <unistd.h>
+
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -226,6 +228,11 @@ absl::Status Run(const TokenizeFlags& flags) {
   }
   // Before the model: --sandbox lets no other file be opened after that.
   INLAY_ASSIGN_OR_RETURN(Input input, Input::Open(flags.file));
+  if (flags.file == "-" && isatty(STDIN_FILENO) == 1) {
+    WriteNote(absl::StrCat("reading ", flags.decode ? "token ids" : "texts",
+                           " from this terminal, one ", flags.decode ? "list" : "text",
+                           " a line; Ctrl-D ends them\n"));
+  }
   INLAY_ASSIGN_OR_RETURN(const std::string path, FindModel(flags.model));
   INLAY_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::Open(path));
   INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, LoadTokenizer(file));

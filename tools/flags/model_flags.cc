@@ -6,11 +6,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/about.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "cache/serialize.h"
 #include "gemma_like/cache_limit.h"
 #include "gemma_like/usable_cores.h"
+#include "io/file/file_kind.h"
 #include "io/gguf/gguf_split.h"
 #include "io/gguf/gguf_value.h"
 #include "ops/cpu/cpu_target.h"
@@ -127,7 +129,10 @@ absl::StatusOr<std::string> ChooseModel(const ModelFlags& flags) {
   if (!flags.hub.empty()) return FindHubHooks()->pull(flags.hub);
   INLAY_ASSIGN_OR_RETURN(std::optional<std::string> bundled, FindBundledModel());
   if (bundled.has_value()) return *std::move(bundled);
-  if (const char* path = std::getenv("INLAY_MODEL"); path != nullptr && *path != 0) return path;
+  if (const char* path = std::getenv("INLAY_MODEL"); path != nullptr && *path != 0) {
+    if (const auto kind = KindOfFile(path); !kind.ok()) return About("INLAY_MODEL", kind.status());
+    return path;
+  }
   if (auto demo = FindDemoModel()) return *std::move(demo);
   return absl::NotFoundError(
       "the demo model models/bard.gguf is not near the program; name a model with -m");

@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "base/printable.h"
@@ -86,6 +88,10 @@ constexpr absl::string_view kSession = "--session FILE keeps a conversation and 
 constexpr absl::string_view kFirstMessage =
     "--system TEXT gives instructions, echo TEXT | inlay chat has a message answered";
 constexpr absl::string_view kConverse = "inlay chat converses";
+constexpr absl::string_view kTypesOfMixes =
+    "Q4_K_M and Q5_K_M store the embedding and the output as Q6_K, other types store all alike";
+constexpr absl::string_view kTextsOfLines =
+    "echo TEXT | inlay tokenize reads a text from standard input, inlay tokenize FILE a file";
 constexpr absl::string_view kAlwaysTemplate = "a chat always uses the model's own template";
 
 constexpr Spelling kSpellings[] = {
@@ -214,6 +220,22 @@ constexpr Spelling kSpellings[] = {
     {"--cont-batching", kNone, kNo, "answers are always computed together"},
     {"--metrics", kNone, kNo, "/metrics always answers", "serve"},
 
+    {"--imatrix", kOther, kOne, "types are chosen without an importance matrix", "quantize"},
+    {"--allow-requantize", kNone, kNo, "matrices that are quantized are converted, too",
+     "quantize"},
+    {"--pure", kOther, kNo, "Q4_K or Q5_K in place of Q4_K_M or Q5_K_M stores all matrices alike",
+     "quantize"},
+    {"--leave-output-tensor", kOther, kNo, kTypesOfMixes, "quantize"},
+    {"--output-tensor-type", kOther, kOne, kTypesOfMixes, "quantize"},
+    {"--token-embedding-type", kOther, kOne, kTypesOfMixes, "quantize"},
+    {"--tensor-type", kOther, kOne, kTypesOfMixes, "quantize"},
+    {"-p", kOther, kOne, kTextsOfLines, "tokenize"},
+    {"--prompt", kOther, kOne, kTextsOfLines, "tokenize"},
+    {"-f", kOther, kOne, "the file stands without a flag: inlay tokenize FILE", "tokenize"},
+    {"--file", kOther, kOne, "the file stands without a flag: inlay tokenize FILE", "tokenize"},
+    {"--stdin", kNone, kNo, "without a FILE standard input is read", "tokenize"},
+    {"--ids", kNone, kNo, "ids are all that is printed", "tokenize"},
+    {"--no-parse-special", kNone, kNo, "--special alone reads control tokens", "tokenize"},
     {"-p", kOther, kOne, "the texts stand without a flag: inlay embed TEXT", "embed"},
     {"--prompt", kOther, kOne, "the texts stand without a flag: inlay embed TEXT", "embed"},
     {"-f", kOther, kOne, "inlay embed - < FILE embeds each line", "embed"},
@@ -449,6 +471,17 @@ absl::StatusOr<absl::string_view> OneRowType(const RowTypes& rows) {
                                  " and ", types[1]));
 }
 
+// "--top-k" for "--top_k", which llama.cpp reads as the same; "" for a name that the command knows,
+// or that is none with hyphens either.
+std::string WithHyphens(const CLI::App& command, absl::string_view name) {
+  if (!absl::StartsWith(name, "--") || !absl::StrContains(name, '_')) return "";
+  if (FindOption(command, name) != nullptr) return "";
+  std::string plain = absl::StrReplaceAll(name, {{"_", "-"}});
+  const bool known =
+      FindOption(command, plain) != nullptr || FindSpelling(command, plain) != nullptr;
+  return known ? plain : "";
+}
+
 // The line about an option that is left out.
 std::string NoEffect(const Occurrence& found, absl::string_view why) {
   const std::string value =
@@ -472,14 +505,19 @@ absl::StatusOr<std::string> TranslateSpellings(const CLI::App& command,
       break;
     }
     const absl::string_view name = absl::string_view(word).substr(0, word.find('='));
+    if (const std::string plain = WithHyphens(command, name); !plain.empty()) {
+      arguments[i].replace(0, name.size(), plain);
+      continue;
+    }
     const Spelling* const spelling =
         FindOption(command, name) != nullptr ? nullptr : FindSpelling(command, name);
     const bool is_rows =
         spelling != nullptr && (spelling->meaning == kKeyRows || spelling->meaning == kValueRows);
     const bool is_same =
         spelling != nullptr && (spelling->meaning == kSame || spelling->meaning == kSameFile);
-    const bool is_there =
-        is_same || is_rows ? FindOption(command, spelling->text) != nullptr : runs_model;
+    const bool is_there = is_same || is_rows
+                              ? FindOption(command, spelling->text) != nullptr
+                              : runs_model || (spelling != nullptr && !spelling->command.empty());
     if (spelling == nullptr || !is_there) {
       const size_t count = ValueFollows(command, word) ? 2 : 1;
       translated.push_back(word);

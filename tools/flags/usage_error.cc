@@ -8,6 +8,7 @@ namespace {
 // Mark a status; the payload itself is empty.
 constexpr char kUsageMark[] = "inlay/usage";
 constexpr char kPartsMark[] = "inlay/parts";
+constexpr char kInterruptedMark[] = "inlay/interrupted";
 
 absl::Status Marked(absl::Status status, absl::string_view mark) {
   status.SetPayload(mark, absl::Cord());
@@ -28,6 +29,14 @@ absl::Status PartsFailedError(absl::string_view message) {
 
 bool IsPartsFailedError(const absl::Status& status) {
   return status.GetPayload(kPartsMark).has_value();
+}
+
+absl::Status InterruptedError(absl::string_view message) {
+  return Marked(absl::CancelledError(message), kInterruptedMark);
+}
+
+bool IsInterruptedError(const absl::Status& status) {
+  return status.GetPayload(kInterruptedMark).has_value();
 }
 
 }  // namespace inlay

@@ -1,0 +1,19 @@
+// Words of a shell's command line.
+#ifndef INLAY_TOOLS_SHELL_WORD_H_
+#define INLAY_TOOLS_SHELL_WORD_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace inlay {
+
+// `text` in single quotes, as bash, zsh and sh read it.
+std::string ShellQuoted(absl::string_view text);
+
+// The same, without quotes where there is nothing to quote.
+std::string ShellWord(absl::string_view text);
+
+}  // namespace inlay
+
+#endif  // INLAY_TOOLS_SHELL_WORD_H_
