@@ -66,9 +66,9 @@ std::string CallRulesJson(const CallRules& rules) {
 }
 
 absl::StatusOr<CallRules> ParseCallRules(absl::string_view text) {
-  INLAY_ASSIGN_OR_RETURN(const Json json, ParseJson("the rules of calls", text));
+  INLAY_ASSIGN_OR_RETURN(const JsonDocument json, ParseJson("the rules of calls", text));
   try {
-    return RulesOf(json);
+    return RulesOf(*json);
   } catch (const Json::exception& error) {
     return absl::InvalidArgumentError(
         absl::StrCat("the rules of calls are not as they should be: ", error.what()));

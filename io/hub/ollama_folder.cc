@@ -25,25 +25,13 @@ constexpr size_t kMostManifestBytes = size_t{1} << 20;
 constexpr size_t kManifestDepth = 4;  // HOST/NAMESPACE/MODEL/TAG
 constexpr absl::string_view kModelLayer = "application/vnd.ollama.image.model";
 
-const Json* ListIn(const Json& json, const char* name) {
-  if (!json.is_object()) return nullptr;
-  const auto found = json.find(name);
-  return found != json.end() && found->is_array() ? &*found : nullptr;
-}
-
-std::string TextIn(const Json& json, const char* name) {
-  if (!json.is_object()) return "";
-  const auto found = json.find(name);
-  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
 // The digest of the first layer with a model, in hexadecimal digits; empty where there is none.
 std::string ModelDigest(const Json& manifest) {
-  const Json* layers = ListIn(manifest, "layers");
-  if (layers == nullptr) return "";
-  for (const Json& layer : *layers) {
-    if (TextIn(layer, "mediaType") != kModelLayer) continue;
-    const std::string digest = TextIn(layer, "digest");
+  const Json& layers = JsonMember(manifest, "layers");
+  if (!layers.is_array()) return "";
+  for (const Json& layer : layers) {
+    if (JsonString(JsonMember(layer, "mediaType")) != kModelLayer) continue;
+    const std::string digest = JsonString(JsonMember(layer, "digest"));
     absl::string_view hex = digest;
     if (absl::ConsumePrefix(&hex, "sha256:") && IsHex(hex, 64)) return std::string(hex);
   }
@@ -53,9 +41,9 @@ std::string ModelDigest(const Json& manifest) {
 // The same of a manifest or, where it lists several, of the first that has one.
 std::string ModelDigestOf(const Json& manifest) {
   std::string digest = ModelDigest(manifest);
-  const Json* children = ListIn(manifest, "manifests");
-  for (size_t i = 0; digest.empty() && children != nullptr && i < children->size(); ++i)
-    digest = ModelDigest((*children)[i]);
+  const Json& children = JsonMember(manifest, "manifests");
+  if (!children.is_array()) return digest;
+  for (size_t i = 0; digest.empty() && i < children.size(); ++i) digest = ModelDigest(children[i]);
   return digest;
 }
 
@@ -69,9 +57,9 @@ std::string OllamaName(absl::Span<const absl::string_view> parts) {
 
 absl::StatusOr<std::string> ModelFileOf(const std::string& folder, const std::string& manifest) {
   INLAY_ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(manifest, kMostManifestBytes));
-  INLAY_ASSIGN_OR_RETURN(const Json json,
+  INLAY_ASSIGN_OR_RETURN(const JsonDocument json,
                          ParseJson(absl::StrCat("the manifest ", PrintableName(manifest)), text));
-  const std::string digest = ModelDigestOf(json);
+  const std::string digest = ModelDigestOf(*json);
   if (digest.empty()) {
     return absl::NotFoundError(
         absl::StrCat("its manifest ", PrintableName(manifest), " names no file in GGUF"));

@@ -13,32 +13,20 @@
 namespace inlay {
 namespace {
 
-// The member of this name; null where there is none, or `json` is no object.
-const Json* Member(const Json& json, const char* name) {
-  if (!json.is_object()) return nullptr;
-  const auto found = json.find(name);
-  return found == json.end() ? nullptr : &*found;
-}
-
-// Empty where it is no text.
-std::string TextOf(const Json* json) {
-  return json != nullptr && json->is_string() ? json->get<std::string>() : "";
-}
-
-std::optional<uint64_t> SizeOf(const Json* json) {
-  if (json == nullptr || !json->is_number_unsigned()) return std::nullopt;
-  return json->get<uint64_t>();
+std::optional<uint64_t> SizeOf(const Json& json) {
+  if (!json.is_number_unsigned()) return std::nullopt;
+  return json.get<uint64_t>();
 }
 
 HubFile ReadSibling(std::string path, const Json& sibling) {
   HubFile file = {std::move(path), std::nullopt, ""};
-  if (const Json* lfs = Member(sibling, "lfs"); lfs != nullptr && lfs->is_object()) {
-    file.size = SizeOf(Member(*lfs, "size"));
-    file.hash = TextOf(Member(*lfs, "sha256"));
+  if (const Json& lfs = JsonMember(sibling, "lfs"); lfs.is_object()) {
+    file.size = SizeOf(JsonMember(lfs, "size"));
+    file.hash = JsonString(JsonMember(lfs, "sha256"));
     if (!IsHex(file.hash, 64)) file.hash.clear();
   } else {
-    file.size = SizeOf(Member(sibling, "size"));
-    file.hash = TextOf(Member(sibling, "blobId"));
+    file.size = SizeOf(JsonMember(sibling, "size"));
+    file.hash = JsonString(JsonMember(sibling, "blobId"));
     if (!IsHex(file.hash, 40)) file.hash.clear();
   }
   return file;
@@ -47,21 +35,21 @@ HubFile ReadSibling(std::string path, const Json& sibling) {
 }  // namespace
 
 absl::StatusOr<RepoListing> ParseRepoListing(absl::string_view who, absl::string_view text) {
-  INLAY_ASSIGN_OR_RETURN(const Json json,
+  INLAY_ASSIGN_OR_RETURN(const JsonDocument json,
                          ParseJson(absl::StrCat("the hub's reply for ", who), text));
   const auto refuse = [&](absl::string_view why) {
     return absl::InvalidArgumentError(absl::StrCat("the hub's reply for ", who, " ", why));
   };
   return OrOutOfMemory("a list of files", [&]() -> absl::StatusOr<RepoListing> {
     RepoListing listing;
-    listing.commit = TextOf(Member(json, "sha"));
+    listing.commit = JsonString(JsonMember(*json, "sha"));
     if (!IsHex(listing.commit, 40)) return refuse("names no commit ('sha', 40 hexadecimal digits)");
-    const Json* siblings = Member(json, "siblings");
-    if (siblings == nullptr || !siblings->is_array()) return refuse("has no list 'siblings'");
-    if (siblings->size() > kMostListedFiles)
+    const Json& siblings = JsonMember(*json, "siblings");
+    if (!siblings.is_array()) return refuse("has no list 'siblings'");
+    if (siblings.size() > kMostListedFiles)
       return refuse(absl::StrCat("lists more than ", kMostListedFiles, " files"));
-    for (const Json& sibling : *siblings) {
-      std::string path = TextOf(Member(sibling, "rfilename"));
+    for (const Json& sibling : siblings) {
+      std::string path = JsonString(JsonMember(sibling, "rfilename"));
       if (!absl::EndsWithIgnoreCase(path, ".gguf")) continue;
       INLAY_RETURN_IF_ERROR(CheckHubPath(path));
       listing.files.push_back(ReadSibling(std::move(path), sibling));

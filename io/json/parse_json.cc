@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/out_of_memory.h"
+#include "base/printable.h"
 
 namespace inlay {
 namespace {
@@ -70,9 +71,8 @@ class JsonBuilder : public nlohmann::json_sax<Json> {
     return Put(*list);
   }
   bool parse_error(size_t position, const std::string& token,
-                   const nlohmann::json::exception&) override {
-    (void)token;
-    return Fail(absl::StrCat("is not JSON in UTF-8 at byte ", position));
+                   const nlohmann::json::exception& error) override {
+    return Fail(JsonFault(position, token, error));
   }
 
  private:
@@ -137,6 +137,16 @@ absl::StatusOr<Json> ParseJson(absl::string_view what, absl::string_view text, s
   });
 }
 
+std::string JsonFault(size_t byte, const std::string& token,
+                      const nlohmann::json::exception& error) {
+  constexpr int kNumberOverflow = 406;
+  if (error.id == kNumberOverflow) {
+    return absl::StrCat("has the number ", QuoteForMessage(token),
+                        ", which is beyond the range of a double");
+  }
+  return absl::StrCat("is not JSON in UTF-8 at byte ", byte);
+}
+
 void EmptyJson(Json& json) noexcept {
   // Bottom up: the destructor of an empty list or object takes no memory.
   if (auto* const list = json.get_ptr<Json::array_t*>(); list != nullptr) {
@@ -147,6 +157,17 @@ void EmptyJson(Json& json) noexcept {
     object->clear();
   }
   json = nullptr;
+}
+
+const Json& JsonMember(const Json& json, const char* name) {
+  static const Json null;
+  if (!json.is_object()) return null;
+  const auto found = json.find(name);
+  return found == json.end() ? null : *found;
+}
+
+std::string JsonString(const Json& json) {
+  return json.is_string() ? json.get<std::string>() : std::string();
 }
 
 std::string DumpJson(const Json& json) {

@@ -26,6 +26,11 @@ inline constexpr size_t kMostJsonDepth = 128;
 absl::StatusOr<Json> ParseJson(absl::string_view what, absl::string_view text,
                                size_t most_values = std::numeric_limits<size_t>::max());
 
+// What is wrong with a text in which nlohmann's parser finds an error: "is not JSON in UTF-8 at
+// byte 7", or that a number is beyond a double's range.
+std::string JsonFault(size_t byte, const std::string& token,
+                      const nlohmann::json::exception& error);
+
 // Makes `json` null without taking memory: its destructor takes some for all that is in it, and
 // ends the process where there is none. Uses the stack in proportion to the depth.
 void EmptyJson(Json& json) noexcept;
@@ -45,6 +50,12 @@ class JsonDocument {
  private:
   Json json_;
 };
+
+// The member of this name; null, the JSON value, where there is none or `json` is no object.
+const Json& JsonMember(const Json& json, const char* name);
+
+// The text of a JSON string; empty where `json` is none.
+std::string JsonString(const Json& json);
 
 // `json` on one line. Bytes of its strings that are not UTF-8 become U+FFFD.
 std::string DumpJson(const Json& json);

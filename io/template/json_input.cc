@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/out_of_memory.h"
-#include "base/printable.h"
+#include "io/json/parse_json.h"
 #include "io/template/limits.h"
 #include "nlohmann/json.hpp"
 
@@ -64,11 +64,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   }
   bool parse_error(size_t position, const std::string& token,
                    const nlohmann::json::exception& error) override {
-    constexpr int kNumberOverflow = 406;
-    if (error.id == kNumberOverflow)
-      return Fail(absl::StrCat("the number ", QuoteForMessage(token),
-                               " in JSON is beyond the range of a double"));
-    return Fail(absl::StrCat("this is not JSON at byte ", position));
+    return Fail(absl::StrCat("this ", JsonFault(position, token, error)));
   }
 
  private:

@@ -66,12 +66,13 @@ absl::StatusOr<Call> ParseCall(Protocol protocol, absl::string_view body,
 }
 
 absl::StatusOr<Json> ParseTemplateVariables(absl::string_view text) {
-  INLAY_ASSIGN_OR_RETURN(const Json json, ParseJson("the value", text));
-  if (!json.is_object())
-    return absl::InvalidArgumentError(absl::StrCat("must be an object, not ", KindOf(json)));
-  const Json body = {{"chat_template_kwargs", json}};
+  INLAY_ASSIGN_OR_RETURN(JsonDocument json, ParseJson("the value", text));
+  if (!(*json).is_object())
+    return absl::InvalidArgumentError(absl::StrCat("must be an object, not ", KindOf(*json)));
+  JsonDocument body(Json::object());
+  (*body)["chat_template_kwargs"] = std::move(*json);
   absl::Status error;
-  FieldReader reader(body, "", &error);
+  FieldReader reader(*body, "", &error);
   Call call;
   ReadTemplateVariables(reader, &call);
   if (!error.ok()) return error;

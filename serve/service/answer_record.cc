@@ -47,10 +47,10 @@ std::string RecordLine(const AnswerRecord& record) {
 }
 
 absl::StatusOr<AnswerRecord> ParseRecord(absl::string_view line) {
-  INLAY_ASSIGN_OR_RETURN(const Json json, ParseJson("the record", line));
+  INLAY_ASSIGN_OR_RETURN(const JsonDocument json, ParseJson("the record", line));
   return OrOutOfMemory("this record", [&]() -> absl::StatusOr<AnswerRecord> {
     absl::Status error;
-    AnswerRecord record = RecordOf(json, &error);
+    AnswerRecord record = RecordOf(*json, &error);
     if (error.ok()) return record;
     return absl::InvalidArgumentError(
         absl::StrCat("the record is none of an answer: ", error.message()));

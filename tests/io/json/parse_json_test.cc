@@ -46,10 +46,24 @@ TEST(ParseJson, LimitsValues) {
 }
 
 TEST(ParseJson, RefusesWhatIsNotJson) {
-  for (const char* text : {"", "{", "[1,]", "{'a'}", "'\x80'", "'\xed\xa0\x80'", "'\\udc00'",
-                           "1e400", "nul", "1 2", "'\n'"}) {
+  for (const char* text :
+       {"", "{", "[1,]", "{'a'}", "'\x80'", "'\xed\xa0\x80'", "'\\udc00'", "nul", "1 2", "'\n'"}) {
     EXPECT_EQ(Read(text).substr(0, 35), "the body is not JSON in UTF-8 at by") << text;
   }
+}
+
+TEST(ParseJson, SaysThatANumberIsTooLarge) {
+  EXPECT_EQ(Read("[1e308,-1e400]"),
+            "the body has the number '-1e400', which is beyond the range of a double");
+}
+
+TEST(JsonMember, IsNullWhereThereIsNone) {
+  const Json json = {{"a", "text"}, {"b", 1}};
+  EXPECT_EQ(JsonString(JsonMember(json, "a")), "text");
+  EXPECT_EQ(JsonMember(json, "b"), 1);
+  EXPECT_EQ(JsonString(JsonMember(json, "b")), "");
+  EXPECT_TRUE(JsonMember(json, "c").is_null());
+  EXPECT_TRUE(JsonMember(Json::array({"a"}), "a").is_null());
 }
 
 // Many members would take hours if each were searched for among those before.

@@ -80,7 +80,7 @@ TEST(JsonTest, KeepsOriginsThroughEscapes) {
 }
 
 TEST(JsonTest, RefusesWithASentence) {
-  EXPECT_THAT(Again("[1"), HasSubstr("not JSON at byte"));
+  EXPECT_THAT(Again("[1"), HasSubstr("not JSON in UTF-8 at byte"));
   EXPECT_THAT(Again(""), HasSubstr("not JSON"));
   EXPECT_THAT(Again("{\"a\": 1} x"), HasSubstr("not JSON"));
   EXPECT_THAT(Again("\"\xff\""), HasSubstr("not JSON"));

@@ -30,7 +30,7 @@ constexpr char kSource[] = R"(
 {%- set shown %}{% filter lower %}{{ messages | tojson }}{{ messages }}{% endfilter %}{% endset %}
 {%- set ns = namespace(found=[]) %}
 {%- set ns.found = messages | map(attribute='role') | list | sort | unique | list %}
-{{- shown ~ ns.found ~ 3.14159 | round(2) ~ '%.3f' | format(2.5) ~ '{:08.3f}{:x}'.format(1.5, 255) }}
+{{- shown ~ ns.found ~ 3.14159 | round(2) ~ '%.30f' | format(2.5) ~ '{:08.3f}{:x}'.format(1.5, 255) }}
 {{- strftime_now('%Y %f') }}{{ {1e30: 1}[1e30] }})";
 
 constexpr char kInputs[] = R"({"messages": [

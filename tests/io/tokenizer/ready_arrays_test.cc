@@ -190,10 +190,16 @@ TEST_P(ByteArraysTest, AByteWithoutATokenOrAReplacementIsRefused) {
   std::string arrays = tokenizer_->ReadyArrays();
   std::vector<int32_t> symbols(256);
   std::iota(symbols.begin(), symbols.end(), 1);  // as BpeBase says
-  const size_t at = arrays.find(std::string(reinterpret_cast<const char*>(symbols.data()), 1024));
+  ArrayWriter writer;
+  writer(symbols);
+  const std::string written = writer.Take();
+  const size_t at = arrays.find(written);
   ASSERT_NE(at, std::string::npos);
-  const auto none = static_cast<int32_t>(tokenizer_->size());
-  std::memcpy(arrays.data() + at + 4 * 'a', &none, sizeof(none));
+  EXPECT_EQ(arrays.find(written, at + 1), std::string::npos);
+  symbols['a'] = static_cast<int32_t>(tokenizer_->size());  // no token
+  ArrayWriter other;
+  other(symbols);
+  arrays.replace(at, written.size(), other.Take());
   EXPECT_THAT(std::string(Load(PackedBytes(arrays)).status().message()),
               HasSubstr("is damaged; pack "));
 }
