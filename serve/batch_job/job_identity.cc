@@ -31,17 +31,17 @@ constexpr MemberText kMembers[] = {
     {"time", "time", "--time "},
     {"fingerprint", "fingerprint", "the same program and model"}};
 
-std::string Text(const Json& value) {
+std::string ValueText(const Json& value) {
   return value.is_string() ? PrintableName(JsonString(value)) : DumpJson(value);
 }
 
-std::string Quoted(const Json& value) {
-  return value.is_string() ? absl::StrCat("\"", Text(value), "\"") : Text(value);
+std::string QuotedValue(const Json& value) {
+  return value.is_string() ? absl::StrCat("\"", ValueText(value), "\"") : ValueText(value);
 }
 
 std::string Remedy(const MemberText& member, const Json& value) {
   const bool has_value = absl::EndsWith(member.remedy, " ") || absl::EndsWith(member.remedy, "=");
-  return absl::StrCat(member.remedy, has_value ? Text(value) : "");
+  return absl::StrCat(member.remedy, has_value ? ValueText(value) : "");
 }
 
 }  // namespace
@@ -84,8 +84,8 @@ absl::Status CheckSameJob(const std::string& path, const JobIdentity& kept,
     const Json& value = before[member.key];
     if (value == now[member.key]) continue;
     return absl::FailedPreconditionError(absl::StrCat(
-        path, " has results of another job: its ", member.name, " is ", Quoted(value), " and not ",
-        Quoted(now[member.key]), "; with ", Remedy(member, value),
+        path, " has results of another job: its ", member.name, " is ", QuotedValue(value),
+        " and not ", QuotedValue(now[member.key]), "; with ", Remedy(member, value),
         " in every run and shard the job goes on, and --restart discards these results"));
   }
   return absl::OkStatus();
