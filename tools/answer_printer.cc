@@ -7,12 +7,13 @@ namespace inlay {
 void AnswerPrinter::Print(absl::Span<const AnswerEvent> events) {
   using Kind = AnswerEvent::Kind;
   for (const AnswerEvent& event : events) {
-    if (event.kind != last_ && last_ == Kind::kReasoning) Break();
+    if (event.kind != last_ && last_ == Kind::kReasoning) EndThoughts();
     last_ = event.kind;
     if (event.kind == Kind::kText) {
       Write(event.text);
     } else if (event.kind == Kind::kReasoning) {
-      out_.WriteDimmed(event.text);
+      thoughts_.WriteDimmed(event.text);
+      if (thoughts_apart()) continue;
       in_line_ = true;
       empty_ = false;
     } else if (event.kind == Kind::kCallBegin) {
@@ -24,10 +25,12 @@ void AnswerPrinter::Print(absl::Span<const AnswerEvent> events) {
       Write(absl::StrCat(call_, "]\n"));
     }
   }
+  thoughts_.Flush();
   out_.Flush();
 }
 
 void AnswerPrinter::EndLine() {
+  if (thoughts_apart() && last_ == AnswerEvent::Kind::kReasoning) EndThoughts();
   if (in_line_ || empty_) out_.Write("\n");
   out_.Flush();
 }
@@ -39,9 +42,10 @@ void AnswerPrinter::Write(absl::string_view text) {
   empty_ = false;
 }
 
-void AnswerPrinter::Break() {
-  out_.Write(in_line_ ? "\n\n" : "\n");
-  in_line_ = false;
+void AnswerPrinter::EndThoughts() {
+  thoughts_.Write(thoughts_apart() ? "\n" : "\n\n");
+  thoughts_.Flush();
+  if (!thoughts_apart()) in_line_ = false;
 }
 
 }  // namespace inlay

@@ -14,7 +14,8 @@ namespace inlay {
 // Thoughts are dimmed, calls are lines.
 class AnswerPrinter {
  public:
-  explicit AnswerPrinter(Output& out) : out_(out) {}
+  // Thoughts go to `thoughts`, which may be `out` itself.
+  AnswerPrinter(Output& out, Output& thoughts) : out_(out), thoughts_(thoughts) {}
 
   void Print(absl::Span<const AnswerEvent> events);
 
@@ -23,10 +24,12 @@ class AnswerPrinter {
 
  private:
   void Write(absl::string_view text);
-  // Ends the line and leaves one empty.
-  void Break();
+  // Ends their last line. An empty one follows where the answer does.
+  void EndThoughts();
+  bool thoughts_apart() const { return &thoughts_ != &out_; }
 
   Output& out_;
+  Output& thoughts_;
   AnswerEvent::Kind last_ = AnswerEvent::Kind::kText;
   bool empty_ = true;
   bool in_line_ = false;

@@ -1,8 +1,11 @@
 #include "tools/chat_loop.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <iterator>
-#include <limits>
+#include <random>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -12,14 +15,24 @@
 #include "base/out_of_memory.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "io/hub/environment.h"
+#include "tools/flags/usage_error.h"
 #include "tools/interrupt.h"
 
 namespace inlay {
 namespace {
 
 // What follows the name of a command.
-enum class Argument { kNone, kNumberOrNone, kNumber, kValueOrNone, kFile, kTextOrNone };
+enum class Argument {
+  kNone,
+  kNumberOrNone,
+  kNumber,
+  kSeedOrNone,  // a number, or -1 for a new one
+  kValueOrNone,
+  kFile,
+  kTextOrNone
+};
 
 enum class Where {
   kEverywhere,
@@ -45,18 +58,40 @@ constexpr ChatCommandInfo kCommands[] = {
      "save the conversation to a file; /save! replaces an existing one", Where::kHere},
     {"/save!", Argument::kFile, "FILE", "", Where::kHere},
     {"/load", Argument::kFile, "FILE", "continue the conversation in a file", Where::kHere},
+    {"/chats", Argument::kNumberOrNone, "[N]", "list the kept chats, or go on with number N",
+     Where::kHere},
+    {"/show", Argument::kNumberOrNone, "[N]", "show the conversation, or its last N turns"},
     {"/clear", Argument::kNone, "", "remove all turns"},
     {"/system", Argument::kTextOrNone, "[TEXT]",
      "replace the system prompt (\"\" for none), or show it"},
     {"/temp", Argument::kValueOrNone, "[X]", "set the temperature, or show it"},
-    {"/seed", Argument::kNumber, "N", "set the seed of the next answer"},
+    {"/seed", Argument::kSeedOrNone, "[N]",
+     "set the seed of the next answer (-1: a new one), or show it"},
     {"/tokens", Argument::kNumberOrNone, "[N]",
      "show the last answer's tokens, their probabilities and N others", Where::kHere},
     {"/stats", Argument::kNone, "", "show length, memory and speed"},
     {"/help", Argument::kNone, "", "show this"},
+    {"/?", Argument::kNone, "", ""},
     {"/exit", Argument::kNone, "", "quit, as do Ctrl-D and Ctrl-C pressed twice"},
     {"/quit", Argument::kNone, "", ""},
+    {"/bye", Argument::kNone, "", ""},
 };
+
+constexpr absl::string_view kReadsTextAlone = "models read text alone";
+
+// What there is instead of commands that other programs have.
+constexpr std::pair<absl::string_view, absl::string_view> kInOtherChats[] = {
+    {"/set", "/system TEXT, /temp X and /seed N set what can be set in a chat"},
+    {"/undo", "/rewind removes the last turn"},
+    {"/reset", "/clear removes all turns"},
+    {"/new", "/clear removes all turns"},
+    {"/retry", "/regen gives another answer"},
+    {"/history", "/show shows the conversation"},
+    {"/info", "/stats shows length, memory and speed"},
+    {"/read", "\"\"\" begins and ends a message of several lines"},
+    {"/image", kReadsTextAlone},
+    {"/audio", kReadsTextAlone},
+    {"/video", kReadsTextAlone}};
 
 bool Works(const ChatCommandInfo& command, bool runs_here) {
   return runs_here || command.where == Where::kEverywhere;
@@ -79,8 +114,12 @@ absl::StatusOr<ChatCommand> ParseCommand(absl::string_view line) {
   ChatCommand command{.name = std::string(line.substr(0, space))};
   const ChatCommandInfo* const info = FindChatCommand(command.name);
   if (info == nullptr) {
+    const auto* const other =
+        std::find_if(std::begin(kInOtherChats), std::end(kInOtherChats),
+                     [&](const auto& known) { return known.first == command.name; });
     return absl::InvalidArgumentError(
-        absl::StrCat(QuoteForMessage(command.name), " is not a command; /help lists them"));
+        absl::StrCat(QuoteForMessage(command.name), " is not a command; ",
+                     other == std::end(kInOtherChats) ? "/help lists them" : other->second));
   }
   // The rest of the line, whatever it holds.
   const absl::string_view rest =
@@ -96,6 +135,15 @@ absl::StatusOr<ChatCommand> ParseCommand(absl::string_view line) {
       if (rest.empty() && info->argument == Argument::kNumberOrNone) break;
       if (!absl::SimpleAtoi(rest, &number))
         return WrongArgument(command.name, "one number, not ", rest);
+      command.number = number;
+      break;
+    case Argument::kSeedOrNone:
+      if (rest.empty()) break;
+      if (rest == "-1") {
+        number = std::random_device()();
+      } else if (!absl::SimpleAtoi(rest, &number)) {
+        return WrongArgument(command.name, "one number, not ", rest);
+      }
       command.number = number;
       break;
     case Argument::kValueOrNone:
@@ -133,7 +181,7 @@ class ChatLoop {
       if (status.ok()) continue;
       if (!reader_.interactive()) {
         out_.Flush();
-        return status;
+        return absl::IsCancelled(status) ? InterruptedError(status.message()) : status;
       }
       WriteNote(absl::StrCat("inlay: ", status.message(), "\n"));
     }
@@ -158,11 +206,11 @@ class ChatLoop {
 
   absl::Status RunCommand(const std::string& line) {
     INLAY_ASSIGN_OR_RETURN(const ChatCommand command, ParseCommand(line));
-    if (command.name == "/help") {
+    if (command.name == "/help" || command.name == "/?") {
       WriteNote(ChatHelp(partner_.RunsHere()));
       return absl::OkStatus();
     }
-    if (command.name == "/exit" || command.name == "/quit") {
+    if (command.name == "/exit" || command.name == "/quit" || command.name == "/bye") {
       done_ = true;
       return absl::OkStatus();
     }
@@ -176,7 +224,7 @@ class ChatLoop {
   template <class Ask>
   absl::Status Answer(const Ask& ask) {
     const InterruptWatch interrupt;
-    AnswerPrinter printer(out_);
+    AnswerPrinter printer(out_, shows_answers_ ? out_ : err_);
     const CancelCheck cancel = [&] { return interrupt.requested() || !out_.ok(); };
     const absl::Status status = ask(printer, cancel);
     if (absl::IsCancelled(status))
@@ -190,6 +238,9 @@ class ChatLoop {
   ChatPartner& partner_;
   LineReader& reader_;
   Output out_;
+  // Where answers go into a file or a pipe, thoughts do not go with them.
+  const bool shows_answers_ = isatty(STDOUT_FILENO) == 1;
+  Output err_{STDERR_FILENO};
   bool done_ = false;
 };
 
@@ -214,6 +265,17 @@ std::string ChatHelp(bool runs_here) {
 std::string SystemText(absl::string_view system) {
   if (system.empty()) return "there is no system prompt\n";
   return absl::StrCat(system, absl::EndsWith(system, "\n") ? "" : "\n");
+}
+
+std::string ShownTurn(absl::string_view user, absl::string_view answer) {
+  return absl::StrCat("> ", user, "\n", answer, "\n");
+}
+
+std::string Shortened(absl::string_view text, size_t bytes) {
+  if (text.size() <= bytes) return std::string(text);
+  text = text.substr(0, bytes);
+  text.remove_suffix(IncompleteUtf8Tail(text));
+  return absl::StrCat(text, " ...");
 }
 
 std::string SystemOf(absl::string_view text) { return text == "\"\"" ? "" : std::string(text); }

@@ -2,6 +2,7 @@
 #ifndef INLAY_TOOLS_CHAT_LOOP_H_
 #define INLAY_TOOLS_CHAT_LOOP_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -56,6 +57,11 @@ std::string ChatHelp(bool runs_here);
 // What /system shows, and the system prompt that its text means: "" for two quotes.
 std::string SystemText(absl::string_view system);
 std::string SystemOf(absl::string_view text);
+
+// What is shown of a turn; and the beginning of a text, at most `bytes` and dots where it is
+// longer.
+std::string ShownTurn(absl::string_view user, absl::string_view answer);
+std::string Shortened(absl::string_view text, size_t bytes);
 
 // What Tab completes in a chat: commands that work there, and the files that follow some of them.
 Completions CompleteChatLine(absl::string_view line, bool runs_here);

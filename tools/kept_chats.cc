@@ -2,16 +2,24 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/status_macros.h"
 #include "cache/model_identity.h"
 
 namespace inlay {
+namespace {
+
+constexpr char kTimeFormat[] = "%E4Y%m%dT%H%M%E6S";  // of UTC, in a chat's name
+
+}  // namespace
 
 absl::StatusOr<std::string> KeptChats::Prefix() {
   INLAY_ASSIGN_OR_RETURN(const ModelIdentity identity, engine_.Identity());
@@ -30,7 +38,7 @@ absl::Status KeptChats::Keep(const ChatSession& session) {
   }
   INLAY_ASSIGN_OR_RETURN(const std::string prefix, Prefix());
   const std::string key = absl::StrCat(
-      prefix, absl::FormatTime("%Y%m%dT%H%M%E6S", absl::Now(), absl::UTCTimeZone()), "-", getpid());
+      prefix, absl::FormatTime(kTimeFormat, absl::Now(), absl::UTCTimeZone()), "-", getpid());
   INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<StateWriter> writer, store_->Put(key));
   INLAY_RETURN_IF_ERROR(session.Save(*writer, SavedPart::kTokens));
   const std::string before = std::exchange(key_, key);
@@ -42,13 +50,36 @@ absl::Status KeptChats::Keep(const ChatSession& session) {
 }
 
 absl::Status KeptChats::LoadNewest(ChatSession& session, const LoadOptions& options) {
-  INLAY_ASSIGN_OR_RETURN(const std::string prefix, Prefix());
-  INLAY_ASSIGN_OR_RETURN(const std::vector<std::string> keys, store_->List(prefix));
+  INLAY_ASSIGN_OR_RETURN(const std::vector<std::string> keys, List());
   if (keys.empty()) return absl::NotFoundError("no chat with this model has been kept");
-  INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> reader, store_->Get(keys.back()));
+  return Load(keys.front(), session, options);
+}
+
+absl::Status KeptChats::Load(const std::string& key, ChatSession& session,
+                             const LoadOptions& options) {
+  INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> reader, store_->Get(key));
   INLAY_RETURN_IF_ERROR(session.Load(*reader, options));
-  key_ = keys.back();
+  key_ = key;
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::string>> KeptChats::List() {
+  INLAY_ASSIGN_OR_RETURN(const std::string prefix, Prefix());
+  INLAY_ASSIGN_OR_RETURN(std::vector<std::string> keys, store_->List(prefix));
+  std::reverse(keys.begin(), keys.end());
+  return keys;
+}
+
+absl::StatusOr<KeptChats::Summary> KeptChats::Summarize(const std::string& key) {
+  INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> reader, store_->Get(key));
+  INLAY_ASSIGN_OR_RETURN(std::vector<ChatSession::Turn> turns, ChatSession::ReadTurns(*reader));
+  Summary summary{.kept = "", .first_user = "", .turns = turns.size()};
+  if (!turns.empty()) summary.first_user = std::move(turns.front().user);
+  const std::vector<absl::string_view> parts = absl::StrSplit(key, '-');
+  absl::Time time;
+  if (parts.size() == 4 && absl::ParseTime(kTimeFormat, parts[2], &time, nullptr))
+    summary.kept = absl::FormatTime("%Y-%m-%d %H:%M", time, absl::LocalTimeZone());
+  return summary;
 }
 
 }  // namespace inlay

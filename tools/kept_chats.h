@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -37,6 +38,21 @@ class KeptChats {
   // Replaces `session` by the newest chat of this model, which Keep then goes on to store. NotFound
   // where there is none; the errors of ChatSession::Load.
   absl::Status LoadNewest(ChatSession& session, const LoadOptions& options);
+
+  // The same with a chat that List has named.
+  absl::Status Load(const std::string& key, ChatSession& session, const LoadOptions& options);
+
+  // The names of this model's chats, the newest first.
+  absl::StatusOr<std::vector<std::string>> List();
+
+  // What there is to see of a chat.
+  struct Summary {
+    std::string kept;        // when it was kept last, in local time; "" where its name does not say
+    std::string first_user;  // the first message
+    size_t turns;
+  };
+  // The errors of the store and of ChatSession::ReadTurns.
+  absl::StatusOr<Summary> Summarize(const std::string& key);
 
  private:
   // What the names of this model's chats begin with.

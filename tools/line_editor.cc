@@ -14,10 +14,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <cwchar>
+#include <iterator>
 #include <new>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -99,8 +102,12 @@ class Libedit final : public LineEditor {
     api_.set(line_, EL_HIST, api_.history, history_);
     api_.set(line_, EL_ADDFN, "inlay-complete", "Complete a command or path", &Libedit::Complete);
     api_.set(line_, EL_ADDFN, "inlay-paste", "Insert what is pasted", &Libedit::Paste);
-    for (const auto& [key, function] : kKeys)
+    api_.set(line_, EL_ADDFN, "inlay-nothing", "Do nothing", &Libedit::DoNothing);
+    const auto bind = [this](const char* key, const char* function) {
       api_.set(line_, EL_BIND, key, function, static_cast<char*>(nullptr));
+    };
+    for (const std::string& key : KeysOfTerminals()) bind(key.c_str(), "inlay-nothing");
+    for (const auto& [key, function] : kKeys) bind(key, function);
     api_.source(line_, nullptr);  // ~/.editrc
     LoadHistory();
     return true;
@@ -138,7 +145,8 @@ class Libedit final : public LineEditor {
     }
     // The library writes its first line where the position is 0.
     std::fseek(file, 0, SEEK_END);
-    api_.history(history_, &event, H_NSAVE_FP, size_t{1}, file);
+    // It goes back so many entries from the last, and writes from there.
+    api_.history(history_, &event, H_NSAVE_FP, size_t{0}, file);
     std::fclose(file);
   }
 
@@ -152,6 +160,24 @@ class Libedit final : public LineEditor {
       {"\\e[H", "ed-move-to-beg"},       {"\\e[F", "ed-move-to-end"},
       {"\\e[3~", "ed-delete-next-char"}, {"\\e[1;5C", "em-next-word"},
       {"\\e[1;5D", "ed-prev-word"}};
+
+  // The sequences that terminals send for function keys, and for others with Shift, Alt or Ctrl, as
+  // xterm does. Of one that is not bound, the library puts the last characters into the line.
+  static std::vector<std::string> KeysOfTerminals() {
+    constexpr absl::string_view kOthers[] = {"\\eOP",  "\\eOQ",  "\\eOR",  "\\eOS",  "\\e[[A",
+                                             "\\e[[B", "\\e[[C", "\\e[[D", "\\e[[E", "\\e[Z"};
+    std::vector<std::string> keys(std::begin(kOthers), std::end(kOthers));
+    // Insert, Page Up, Page Down, F1 to F20.
+    for (const int number : {2, 5, 6}) keys.push_back(absl::StrCat("\\e[", number, "~"));
+    for (int number = 11; number <= 34; ++number) keys.push_back(absl::StrCat("\\e[", number, "~"));
+    for (int modifier = 2; modifier <= 8; ++modifier) {
+      for (const char letter : {'A', 'B', 'C', 'D', 'E', 'F', 'H', 'P', 'Q', 'R', 'S'})
+        keys.push_back(absl::StrCat("\\e[1;", modifier, std::string(1, letter)));
+      for (int number = 2; number <= 34; ++number)
+        keys.push_back(absl::StrCat("\\e[", number, ";", modifier, "~"));
+    }
+    return keys;
+  }
 
   static Libedit& Of(EditLine* line) {
     void* self = nullptr;
@@ -168,6 +194,8 @@ class Libedit final : public LineEditor {
   static unsigned char Complete(EditLine* line, int) {
     return OrBeep([&] { return Of(line).CompleteWord(); });
   }
+
+  static unsigned char DoNothing(EditLine*, int) { return CC_NORM; }
 
   static unsigned char Paste(EditLine* line, int) {
     return OrBeep([&] { return Of(line).InsertPaste(); });

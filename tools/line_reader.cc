@@ -68,11 +68,12 @@ std::optional<std::string> LineReader::Ask(const char* question) {
 TypedLine LineReader::ReadMessage(const char* prompt) {
   TypedLine message = ReadLine(prompt);
   if (message.end != End::kLine) return message;
-  // Adds the next line; false after a signal, which `message` then is.
+  // Adds the next line; false after a signal or where a person ends the chat, which `message` then
+  // is. A message that a file leaves open ends with it.
   const auto add_line = [&] {
     TypedLine more = ReadLine(kContinued);
     const bool continues = more.end == End::kLine;
-    if (more.end == End::kSignal) {
+    if (more.end == End::kSignal || (more.end == End::kEnd && interactive_)) {
       more.begun = true;
       message = std::move(more);
     } else {
@@ -115,7 +116,8 @@ TypedLine LineReader::ReadLine(const char* prompt) {
     }
   }
   if (color) Show(kPlain);
-  if (line.end == End::kSignal) Show(editor_ != nullptr && line.signal == SIGINT ? "^C\n" : "\n");
+  // What comes next begins a line.
+  if (line.end != End::kLine) Show(editor_ != nullptr && line.signal == SIGINT ? "^C\n" : "\n");
   if (line.end == End::kSignal && line.signal != SIGINT) {
     raise(line.signal);
     line.end = End::kEnd;  // whoever handles it lets the program live

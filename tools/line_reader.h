@@ -23,7 +23,8 @@ class LineReader {
   explicit LineReader(Completer completer = nullptr, const std::string& history = "");
 
   // The next message without its newline. A line that ends with a backslash continues on the next
-  // one; between """ and """ there can be any number of lines. Nothing at the end of the input, or
+  // one; between """ and """ there can be any number of lines. Nothing at the end of the input, for
+  // a person also within a message, or
   // when Ctrl-C is pressed twice where nothing was typed; once, or in the middle of a message, it
   // begins anew. `prompt` is shown on a terminal only. Other signals that end programs end this one
   // once the terminal is as it was.

@@ -48,6 +48,9 @@ absl::string_view MainType(const GgufFile& file) {
   return {name.data(), name.size()};
 }
 
+// Bytes that are shown of a text of the last turn, and of one in a list.
+constexpr size_t kShortText = 400, kShortLine = 60;
+
 // The model of this process.
 class LocalPartner final : public ChatPartner {
  public:
@@ -57,6 +60,7 @@ class LocalPartner final : public ChatPartner {
         temperature_(options.temperature),
         exact_(options.exact),
         trims_(options.trims),
+        again_(std::move(options.again)),
         kept_(std::move(options.kept)),
         store_(std::move(options.store)) {
     if (trims_) Trim();
@@ -67,18 +71,11 @@ class LocalPartner final : public ChatPartner {
 
   // Goes on with the newest chat that was kept.
   absl::Status GoOn() {
-    const InterruptWatch interrupt;
-    const absl::Status status = kept_->LoadNewest(
-        session_, {.exact = false,
-                   .on_recompute =
-                       [](absl::string_view, size_t tokens) {
-                         WriteDimmedNote(absl::StrCat("computing the ", Plural(tokens, "token"),
-                                                      " of the last chat again\n"));
-                       },
-                   .cancel = [&] { return interrupt.requested(); },
-                   .progress = ShowProgress("computing it again", ProgressUnit::kTokens)});
-    if (status.ok()) note_ = absl::StrCat("going on after turn ", session_.turns().size(), "\n");
-    return status;
+    INLAY_RETURN_IF_ERROR(LoadKept("the last chat", [&](const LoadOptions& options) {
+      return About(model_.file->name(), kept_->LoadNewest(session_, options));
+    }));
+    note_ = absl::StrCat("going on after turn ", session_.turns().size(), "\n", LastTurn());
+    return absl::OkStatus();
   }
 
   std::string Opening() const override {
@@ -91,7 +88,7 @@ class LocalPartner final : public ChatPartner {
   std::string Closing() override {
     Keep();  // what the last commands have changed
     if (kept_ == nullptr || session_.turns().empty()) return "";
-    return "inlay chat --continue goes on with this chat\n";
+    return absl::StrCat(again_, " goes on with this chat\n");
   }
 
   absl::Status Say(const std::string& text, AnswerPrinter& printer,
@@ -113,11 +110,19 @@ class LocalPartner final : public ChatPartner {
     }
     if (name == "/load") {
       Keep();
+      const std::string system = session_.system();
       INLAY_RETURN_IF_ERROR(Load(command.text));
       BeginAnother();
-      return absl::StrCat("after turn ", session_.turns().size(), ", ",
-                          Plural(session_.cache().length(), "token"), "\n");
+      return Loaded(system);
     }
+    if (name == "/chats") {
+      Keep();
+      if (!number.has_value()) return Chats();
+      const std::string system = session_.system();
+      INLAY_RETURN_IF_ERROR(GoTo(*number));
+      return Loaded(system);
+    }
+    if (name == "/show") return Show(number);
     if (name == "/clear") {
       Keep();
       INLAY_RETURN_IF_ERROR(session_.Clear());
@@ -129,8 +134,10 @@ class LocalPartner final : public ChatPartner {
       return absl::StrCat("back after turn ", session_.turns().size(), "\n");
     }
     if (name == "/fork" && number.has_value()) {
-      INLAY_RETURN_IF_ERROR(session_.SwitchTo(*number));
-      return absl::StrCat("at fork ", *number, ", after turn ", session_.turns().size(), "\n");
+      INLAY_ASSIGN_OR_RETURN(const std::optional<size_t> left, session_.SwitchTo(*number));
+      return absl::StrCat(
+          "at fork ", *number, ", after turn ", session_.turns().size(),
+          left.has_value() ? absl::StrCat("; fork ", *left, " keeps where you were") : "", "\n");
     }
     if (name == "/fork") {
       INLAY_ASSIGN_OR_RETURN(const size_t fork, session_.Fork());
@@ -172,6 +179,7 @@ class LocalPartner final : public ChatPartner {
     auto result = ask(show, check);
     progress.End();
     if (!result.ok()) return result.status();
+    last_seed_ = session_.seed() - 1;
     if (parser.has_value()) printer.Print(parser->Finish());
     printer.EndLine();
     last_ = *std::move(result);
@@ -221,8 +229,8 @@ class LocalPartner final : public ChatPartner {
       return Format("temperature: %g\n", temperature_);
     }
     if (command.name == "/seed") {
-      session_.SetSeed(*command.number);
-      return absl::StrCat("the next answer has seed ", *command.number, "\n");
+      if (command.number.has_value()) session_.SetSeed(*command.number);
+      return absl::StrCat("the next answer has seed ", session_.seed(), "\n");
     }
     return absl::InternalError(command.name);
   }
@@ -292,7 +300,94 @@ class LocalPartner final : public ChatPartner {
     const InterruptWatch interrupt;
     INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> reader,
                            store_ != nullptr ? store_->Get(file) : ReadStateFile(file));
-    return About(file, session_.Load(*reader, ShownLoad(file, exact_, interrupt)));
+    return About(file, WithFlag(session_.Load(*reader, ShownLoad(file, exact_, interrupt))));
+  }
+
+  // Loads a kept chat by `load(options)`; notes call it `name`.
+  template <class Load>
+  absl::Status LoadKept(const std::string& name, const Load& load) {
+    const InterruptWatch interrupt;
+    return WithFlag(load({.exact = false,
+                          .on_recompute =
+                              [&](absl::string_view why, size_t tokens) {
+                                WriteDimmedNote(absl::StrCat("computing the ",
+                                                             Plural(tokens, "token"), " of ", name,
+                                                             " again, since ", why, "\n"));
+                              },
+                          .cancel = [&] { return interrupt.requested(); },
+                          .progress = ShowProgress("computing it again", ProgressUnit::kTokens)}));
+  }
+
+  // An error about a conversation that is too long, with the flag that makes room.
+  static absl::Status WithFlag(const absl::Status& status) {
+    if (!absl::IsOutOfRange(status)) return status;
+    return absl::OutOfRangeError(absl::StrCat(status.message(), " (-c)"));
+  }
+
+  // What is said of a chat that has replaced another one with this system prompt.
+  std::string Loaded(const std::string& system_before) const {
+    std::string text = absl::StrCat("after turn ", session_.turns().size(), ", ",
+                                    Plural(session_.cache().length(), "token"), "\n");
+    if (!system_before.empty() && session_.system() != system_before) {
+      text += session_.system().empty()
+                  ? "it has no system prompt; that of the chat before is not used\n"
+                  : "its system prompt replaces that of the chat before; /system shows it\n";
+    }
+    return text + LastTurn();
+  }
+
+  // The last turn, in a few lines.
+  std::string LastTurn() const {
+    if (session_.turns().empty()) return "";
+    const ChatSession::Turn& turn = session_.turns().back();
+    return ShownTurn(Shortened(turn.user, kShortText),
+                     Shortened(session_.AnswerWithoutThoughts(turn), kShortText));
+  }
+
+  std::string Show(std::optional<uint64_t> last) const {
+    const std::vector<ChatSession::Turn>& turns = session_.turns();
+    if (turns.empty()) return "there are no turns\n";
+    std::string text;
+    for (size_t i = turns.size() - std::min<uint64_t>(turns.size(), last.value_or(turns.size()));
+         i < turns.size(); ++i)
+      absl::StrAppend(&text, ShownTurn(turns[i].user, session_.AnswerWithoutThoughts(turns[i])));
+    return text;
+  }
+
+  absl::StatusOr<std::vector<std::string>> KeptKeys() {
+    if (kept_ == nullptr) return absl::FailedPreconditionError("no chats are kept here");
+    return kept_->List();
+  }
+
+  // A line for each kept chat.
+  absl::StatusOr<std::string> Chats() {
+    INLAY_ASSIGN_OR_RETURN(const std::vector<std::string> keys, KeptKeys());
+    std::string text;
+    for (size_t i = 0; i < keys.size(); ++i) {
+      const absl::StatusOr<KeptChats::Summary> chat = kept_->Summarize(keys[i]);
+      absl::StrAppend(&text, i + 1, ": ");
+      if (!chat.ok()) {
+        absl::StrAppend(&text, chat.status().message(), "\n");
+        continue;
+      }
+      absl::StrAppend(&text, chat->kept, chat->kept.empty() ? "" : ", ",
+                      Plural(chat->turns, "turn"), ": ",
+                      PrintableName(Shortened(chat->first_user, kShortLine)), "\n");
+    }
+    if (text.empty()) return "no chat with this model has been kept\n";
+    return absl::StrCat(text, "/chats N goes on with one of them\n");
+  }
+
+  // Goes on with the kept chat of this number in the list of Chats.
+  absl::Status GoTo(uint64_t number) {
+    INLAY_ASSIGN_OR_RETURN(const std::vector<std::string> keys, KeptKeys());
+    if (number < 1 || number > keys.size()) {
+      return absl::OutOfRangeError(
+          absl::StrCat("there is no chat ", number, " among ", keys.size(), "; /chats lists them"));
+    }
+    return LoadKept("that chat", [&](const LoadOptions& options) {
+      return kept_->Load(keys[number - 1], session_, options);
+    });
   }
 
   absl::Status Rewind(size_t turns) {
@@ -310,7 +405,10 @@ class LocalPartner final : public ChatPartner {
         Format("turns: %d; tokens: %d of %d; memory: %.1f MB; forks: %d\n", session_.turns().size(),
                cache.length(), cache.max_length(),
                static_cast<double>(cache.allocated_bytes()) / 1e6, session_.forks().size());
-    if (last_.prompt_tokens > 0) absl::StrAppend(&text, "last answer: ", RatesText(last_), "\n");
+    if (last_.prompt_tokens > 0) {
+      absl::StrAppend(&text, "last answer: ", RatesText(last_), "; seed ", last_seed_, "\n");
+    }
+    absl::StrAppend(&text, "the next answer has seed ", session_.seed(), "\n");
     return text;
   }
 
@@ -319,10 +417,12 @@ class LocalPartner final : public ChatPartner {
   double temperature_;
   const bool exact_;  // refuse to load a conversation that has to be computed again
   const bool trims_;
+  const std::string again_;                  // goes on with the chat
   std::unique_ptr<KeptChats> kept_;          // null: the chat is not kept
   const std::shared_ptr<StateStore> store_;  // of /save and /load; null: they name files
   std::string note_;                         // for the opening
   GenerateResult last_;
+  uint64_t last_seed_ = 0;  // of last_
 };
 
 }  // namespace

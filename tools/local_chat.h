@@ -3,6 +3,7 @@
 #define INLAY_TOOLS_LOCAL_CHAT_H_
 
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "gemma_like/load_model.h"
@@ -14,10 +15,11 @@
 namespace inlay {
 
 struct LocalChatOptions {
-  double temperature;    // of the session, for /temp to show
-  bool exact = false;    // /load refuses a conversation that has to be computed again
-  bool trims = false;    // the oldest turns are dropped where the context is full
-  bool goes_on = false;  // begins with the newest chat of `kept`, which is then not null
+  double temperature;      // of the session, for /temp to show
+  bool exact = false;      // /load refuses a conversation that has to be computed again
+  bool trims = false;      // the oldest turns are dropped where the context is full
+  bool goes_on = false;    // begins with the newest chat of `kept`, which is then not null
+  std::string again = "";  // the command that goes on with the chat, for a person to type
   std::unique_ptr<KeptChats> kept = nullptr;    // where the chat is kept; null: nowhere
   std::shared_ptr<StateStore> store = nullptr;  // of /save and /load; null: they name files
 };

@@ -1,7 +1,9 @@
 #include "tools/server_chat.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -221,7 +223,8 @@ class ServerPartner final : public ChatPartner {
   }
 
   std::string Opening() const override {
-    return absl::StrCat(PrintableName(options_.model), " at ", address_.Authority(), "\n");
+    return absl::StrCat(PrintableName(options_.model), " at ", address_.Authority(),
+                        "; this chat is not kept\n");
   }
 
   absl::Status Say(const std::string& text, AnswerPrinter& printer,
@@ -239,6 +242,7 @@ class ServerPartner final : public ChatPartner {
   absl::StatusOr<std::string> Run(const ChatCommand& command, LineReader&) override {
     const std::string& name = command.name;
     if (name == "/stats") return Stats();
+    if (name == "/show") return Show(command.number);
     if (name == "/clear") {
       turns_.clear();
       return "removed all turns\n";
@@ -264,9 +268,13 @@ class ServerPartner final : public ChatPartner {
       return Format("temperature: %g\n", temperature->get<double>());
     }
     if (name == "/seed") {
-      options_.fields["seed"] = *command.number;
-      answers_ = 0;
-      return absl::StrCat("the next answer has seed ", *command.number, "\n");
+      if (command.number.has_value()) {
+        options_.fields["seed"] = *command.number;
+        answers_ = 0;
+      }
+      const Json* const seed = Find(options_.fields, "seed");
+      if (seed == nullptr) return "the server draws the seeds\n";
+      return absl::StrCat("the next answer has seed ", seed->get<uint64_t>() + answers_, "\n");
     }
     return absl::FailedPreconditionError(absl::StrCat(
         name, " needs a model that runs here; with --server the server has the conversation"));
@@ -277,6 +285,15 @@ class ServerPartner final : public ChatPartner {
     std::string user;
     Json answer;  // a message
   };
+
+  std::string Show(std::optional<uint64_t> last) const {
+    if (turns_.empty()) return "there are no turns\n";
+    std::string text;
+    for (size_t i = turns_.size() - std::min<uint64_t>(turns_.size(), last.value_or(turns_.size()));
+         i < turns_.size(); ++i)
+      absl::StrAppend(&text, ShownTurn(turns_[i].user, TextAt(turns_[i].answer, "content")));
+    return text;
+  }
 
   ClientRequest Request(const char* method, absl::string_view path) const {
     ClientRequest request{.method = method, .path = std::string(path)};

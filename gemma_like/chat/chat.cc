@@ -4,6 +4,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/xxh64.h"
 #include "gemma_like/chat/builtin_templates.h"
 
 namespace inlay {
@@ -103,7 +104,9 @@ absl::Span<const char* const> FixedChatFormat::ControlTokens(ChatTemplate chat_t
 FixedChatFormat::FixedChatFormat(const Tokenizer& tokenizer, ChatTemplate chat_template)
     : tokenizer_(&tokenizer),
       markup_(&MarkupOf(chat_template)),
-      answer_format_(AnswerFormat::Of(BuiltinTemplate(chat_template))) {}
+      answer_format_(AnswerFormat::Of(BuiltinTemplate(chat_template))),
+      fingerprint_(
+          Xxh64Of(BuiltinTemplate(chat_template).data(), BuiltinTemplate(chat_template).size())) {}
 
 AnswerParser FixedChatFormat::StartAnswer(bool in_thinking) const {
   return AnswerParser(answer_format_, {.in_thinking = in_thinking});

@@ -51,6 +51,10 @@ class ChatFormat {
                                             absl::Span<const int32_t> conversation,
                                             bool ends_with_answer) const = 0;
 
+  // Tells formats apart that write the same messages otherwise: by their template, or by the tools
+  // and variables that it is given.
+  virtual uint64_t fingerprint() const = 0;
+
   // How answers have their parts; MarkerTokens are to be in their texts. By default all is text.
   virtual AnswerFormat answer_format() const { return {}; }
   // Reads an answer; `in_thinking` is of the continuation before it.
@@ -82,7 +86,8 @@ class FixedChatFormat : public ChatFormat {
   absl::StatusOr<Continuation> Next(const ChatTexts& texts, absl::Span<const int32_t> conversation,
                                     bool ends_with_answer) const override;
 
-  // That of BuiltinTemplate.
+  // That of BuiltinTemplate, as is answer_format().
+  uint64_t fingerprint() const override { return fingerprint_; }
   AnswerFormat answer_format() const override { return answer_format_; }
   AnswerParser StartAnswer(bool in_thinking) const override;
 
@@ -96,6 +101,7 @@ class FixedChatFormat : public ChatFormat {
   const Tokenizer* tokenizer_;
   const Markup* markup_;
   AnswerFormat answer_format_;
+  uint64_t fingerprint_;
 };
 
 }  // namespace inlay

@@ -8,7 +8,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "base/status_macros.h"
+#include "base/xxh64.h"
 #include "gemma_like/chat/chat_messages.h"
 #include "gemma_like/chat/continue_chat.h"
 #include "io/gguf/gguf.h"
@@ -58,10 +60,15 @@ TemplateChatFormat::TemplateChatFormat(ChatRenderer renderer, Value tools, Value
     format_.calls = CallSyntax::kNone;
     format_.call_begin = format_.call_end = format_.quote = "";
   }
+  fingerprint_ = renderer_.hash();
   // What is wrong with the template shows in Next.
-  if (const auto input = MakeInput("", {}, "Hi"); input.ok()) {
+  if (auto input = MakeInput("", {}, "Hi"); input.ok()) {
+    input->options.now = absl::UnixEpoch();
+    input->options.time_zone = absl::UTCTimeZone();
     const auto chat = renderer_.Render(*input);
-    thinks_ = chat.ok() && chat->in_thinking;
+    if (!chat.ok()) return;
+    thinks_ = chat->in_thinking;
+    fingerprint_ = Xxh64Of(chat->text.bytes().data(), chat->text.bytes().size(), fingerprint_);
   }
 }
 

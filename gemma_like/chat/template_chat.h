@@ -34,6 +34,9 @@ class TemplateChatFormat : public ChatFormat {
   absl::StatusOr<Continuation> Next(const ChatTexts& texts, absl::Span<const int32_t> conversation,
                                     bool ends_with_answer) const override;
 
+  // Of the template and of what it writes of a message at a fixed time.
+  uint64_t fingerprint() const override { return fingerprint_; }
+
   // Without tools, what would be a call is text.
   AnswerFormat answer_format() const override { return format_; }
   AnswerParser StartAnswer(bool in_thinking) const override;
@@ -49,6 +52,7 @@ class TemplateChatFormat : public ChatFormat {
   AnswerFormat format_;
   ChatInput input_;      // without messages; one time for the whole chat
   bool thinks_ = false;  // the template opens the thoughts of an answer
+  uint64_t fingerprint_;
 };
 
 // The format of a model's chats: its file's own template, or else the one that its config names.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/out_of_memory.h"
 #include "base/plural.h"
@@ -74,6 +75,7 @@ absl::StatusOr<Continuation> ChatSession::NextWithRoom(absl::string_view user) {
     ++dropped;
     INLAY_ASSIGN_OR_RETURN(next, Next(user, /*anew=*/true, dropped));
   } while (dropped < turns_.size() && next.tokens.size() > most / 2);
+  if (next.tokens.size() > most) return next;  // too long by itself, which is the answer's error
   turns_.erase(turns_.begin(), turns_.begin() + static_cast<ptrdiff_t>(dropped));
   on_drop_(dropped, next.tokens.size());
   return next;
@@ -256,6 +258,15 @@ absl::StatusOr<std::vector<ChosenToken>> ChatSession::LastChances(size_t top,
   });
 }
 
+absl::string_view ChatSession::AnswerWithoutThoughts(const Turn& turn) const {
+  if (!turn.answer.has_value()) return "";
+  absl::string_view answer = *turn.answer;
+  const absl::string_view think_end = format_->answer_format().think_end;
+  const size_t end = think_end.empty() ? absl::string_view::npos : answer.find(think_end);
+  if (end != absl::string_view::npos) answer.remove_prefix(end + think_end.size());
+  return absl::StripAsciiWhitespace(answer);
+}
+
 absl::Status ChatSession::SetSystem(std::string system) {
   INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<KVCache> empty, empty_->Fork());
   INLAY_RETURN_IF_ERROR(cache_->Restore(std::move(*empty)));
@@ -284,16 +295,32 @@ absl::StatusOr<size_t> ChatSession::Fork() {
   });
 }
 
-absl::Status ChatSession::SwitchTo(size_t fork) {
-  return OrOutOfMemory("this chat", [&]() -> absl::Status {
+absl::StatusOr<std::optional<size_t>> ChatSession::SwitchTo(size_t fork) {
+  return OrOutOfMemory("this chat", [&]() -> absl::StatusOr<std::optional<size_t>> {
     const auto at = forks_.find(fork);
     if (at == forks_.end()) return NoFork(fork);
     std::vector<Turn> turns = at->second.turns;
     std::string system = at->second.system;
-    INLAY_ASSIGN_OR_RETURN(cache_, at->second.cache->Fork());
+    INLAY_ASSIGN_OR_RETURN(std::unique_ptr<KVCache> cache, at->second.cache->Fork());
+    std::optional<size_t> left;
+    if (!turns_.empty() && !IsForked()) {
+      INLAY_ASSIGN_OR_RETURN(left, Fork());
+    }
+    cache_ = std::move(cache);
     turns_ = std::move(turns);
     system_ = std::move(system);
-    return absl::OkStatus();
+    return left;
+  });
+}
+
+bool ChatSession::IsForked() const {
+  return std::any_of(forks_.begin(), forks_.end(), [this](const auto& fork) {
+    const Branch& branch = fork.second;
+    return branch.system == system_ && branch.cache->tokens() == cache_->tokens() &&
+           std::equal(branch.turns.begin(), branch.turns.end(), turns_.begin(), turns_.end(),
+                      [](const Turn& a, const Turn& b) {
+                        return a.user == b.user && a.answer == b.answer;
+                      });
   });
 }
 

@@ -87,9 +87,10 @@ class ChatSession {
   // without memory.
   absl::StatusOr<size_t> Fork();
 
-  // Continues from that fork, which stays, with its system prompt. OutOfRange when no fork has this
-  // number.
-  absl::Status SwitchTo(size_t fork);
+  // Continues from that fork, which stays, with its system prompt. Returns the number of a new fork
+  // that keeps the conversation that was left; none where that has no turns or is what a fork has
+  // already. OutOfRange when no fork has this number.
+  absl::StatusOr<std::optional<size_t>> SwitchTo(size_t fork);
 
   // Forgets that fork; the others keep their numbers. OutOfRange when no fork has this number.
   absl::Status DropFork(size_t fork);
@@ -102,6 +103,7 @@ class ChatSession {
   // Of the answers to come; the seed is that of the next one.
   void SetTemperature(float temperature) { options_.sampling.temperature = temperature; }
   void SetSeed(uint64_t seed) { options_.sampling.seed = seed - answers_; }
+  uint64_t seed() const { return options_.sampling.seed + answers_; }
 
   // The tokens of the last answer with their probabilities, and the `top` likeliest in the place of
   // each. Runs the model over them again, which gives the same bits. FailedPrecondition unless the
@@ -112,13 +114,21 @@ class ChatSession {
   // Forks are not saved. InvalidArgument for more than 64 MiB of texts, which Load would refuse.
   absl::Status Save(StateWriter& writer, SavedPart part = SavedPart::kAll) const;
 
-  // Replaces this chat by the saved one, with its system prompt if one was saved. On error nothing
-  // has changed: InvalidArgument when it is not a saved chat, DataLoss when it is damaged, and the
-  // errors of LoadSession.
+  // Replaces this chat by the saved one, with its system prompt if one was saved. One that another
+  // format has written is computed anew from its texts before the next answer, as after SetSystem.
+  // On error nothing has changed: InvalidArgument when it is not a saved chat, DataLoss when it is
+  // damaged, and the errors of LoadSession.
   absl::Status Load(ByteSource& reader, const LoadOptions& options = {});
+
+  // The turns of a saved chat, without its conversation. InvalidArgument when it is not a saved
+  // chat, DataLoss when it is damaged.
+  static absl::StatusOr<std::vector<Turn>> ReadTurns(ByteSource& reader);
 
   // Reads the answer that is being generated, from its first text on.
   AnswerParser StartAnswer() const { return format_->StartAnswer(in_thinking_); }
+
+  // The turn's answer without the thoughts before it; "" where it is not known.
+  absl::string_view AnswerWithoutThoughts(const Turn& turn) const;
 
   const std::vector<Turn>& turns() const { return turns_; }
   const KVCache& cache() const { return *cache_; }
@@ -151,6 +161,8 @@ class ChatSession {
   absl::StatusOr<Continuation> NextWithRoom(absl::string_view user);
 
   absl::Status NoFork(size_t fork) const;
+  // Whether a fork has the present conversation.
+  bool IsForked() const;
 
   // Makes the conversation end at `position`.
   absl::Status GoBack(size_t position, const CancelCheck& cancel,

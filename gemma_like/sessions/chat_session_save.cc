@@ -1,17 +1,19 @@
 // A chat in a file: the user's messages, then the conversation as KVCache saves it.
 //
-//   magic "inlaychat3"; number of turns, number of answers attempted; the system prompt, as the
-//   size in bytes and these bytes; for each turn its first position, the one after its last, and
-//   the message and the answer, both as the size in bytes and these bytes (2^64 - 1 and nothing for
-//   an answer that is not known); the XXH64 of all that; the conversation
+//   magic "inlaychat4"; number of turns, number of answers attempted; the fingerprint of the format
+//   (ChatFormat::fingerprint); the system prompt, as the size in bytes and these bytes; for each
+//   turn its first position, the one after its last, and the message and the answer, both as the
+//   size in bytes and these bytes (2^64 - 1 and nothing for an answer that is not known); the XXH64
+//   of all that; the conversation
 //
-// with all numbers uint64, little-endian. The second version, of magic "inlaychat2", has no system
-// prompt. In the first version, of magic "inlaychat\n", a turn has its first position and the
-// message.
+// with all numbers uint64, little-endian. The third version, of magic "inlaychat3", has no
+// fingerprint, and the second, of magic "inlaychat2", no system prompt either. In the first
+// version, of magic "inlaychat\n", a turn has its first position and the message.
 #include <algorithm>
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +22,7 @@
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "base/xxh64.h"
+#include "cache/model_identity.h"
 #include "gemma_like/sessions/chat_session.h"
 #include "gemma_like/sessions/session.h"
 #include "io/file/file_kind.h"
@@ -27,10 +30,11 @@
 namespace inlay {
 namespace {
 
-constexpr absl::string_view kMagic = "inlaychat3", kSecondMagic = "inlaychat2",
-                            kFirstMagic = "inlaychat\n";
+constexpr absl::string_view kMagic = "inlaychat4", kThirdMagic = "inlaychat3",
+                            kSecondMagic = "inlaychat2", kFirstMagic = "inlaychat\n";
 constexpr size_t kMagicBytes = kMagic.size();
-static_assert(kFirstMagic.size() == kMagicBytes && kSecondMagic.size() == kMagicBytes);
+static_assert(kFirstMagic.size() == kMagicBytes && kSecondMagic.size() == kMagicBytes &&
+              kThirdMagic.size() == kMagicBytes);
 // The most bytes in front of the conversation: more than the texts of any that fits a model, and
 // little enough to allocate even if only a damaged file asks for it.
 constexpr uint64_t kMostSaid = uint64_t{64} << 20;
@@ -100,6 +104,47 @@ class HeadReader {
   uint64_t read_ = 0;
 };
 
+// What precedes the conversation.
+struct ChatHead {
+  bool first_version = false;
+  uint64_t answers = 0;
+  std::optional<uint64_t> format = std::nullopt;     // its fingerprint, from version 4 on
+  std::optional<std::string> system = std::nullopt;  // from version 3 on
+  std::vector<ChatSession::Turn> turns = {};
+};
+
+absl::StatusOr<ChatHead> ReadHead(ByteSource& source) {
+  HeadReader reader(source);
+  INLAY_ASSIGN_OR_RETURN(const std::string magic,
+                         reader.Text(std::min<uint64_t>(kMagicBytes, source.remaining())));
+  ChatHead head{.first_version = magic == kFirstMagic};
+  const bool has_format = magic == kMagic, has_system = has_format || magic == kThirdMagic;
+  if (!has_system && magic != kSecondMagic && !head.first_version)
+    return absl::InvalidArgumentError("it is not a saved chat");
+  INLAY_ASSIGN_OR_RETURN(const uint64_t count, reader.Number());
+  INLAY_ASSIGN_OR_RETURN(head.answers, reader.Number());
+  if (has_format) {
+    INLAY_ASSIGN_OR_RETURN(head.format, reader.Number());
+  }
+  if (has_system) {
+    INLAY_ASSIGN_OR_RETURN(const uint64_t size, reader.Number());
+    INLAY_ASSIGN_OR_RETURN(head.system, reader.Text(size));
+  }
+  std::vector<ChatSession::Turn>& turns = head.turns;
+  for (uint64_t i = 0; i < count; ++i) {
+    const size_t least = turns.empty() ? 0 : turns.back().begin + (head.first_version ? 1 : 0);
+    INLAY_ASSIGN_OR_RETURN(ChatSession::Turn turn,
+                           reader.Turn(turns.size() + 1, head.first_version, least));
+    if (turns.empty() && turn.begin != 0) return Damaged("the first turn does not begin at 0");
+    if (head.first_version && !turns.empty()) turns.back().end = turn.begin;
+    turns.push_back(std::move(turn));
+  }
+  const uint64_t digest = reader.digest();
+  INLAY_ASSIGN_OR_RETURN(const uint64_t stored, reader.Number());
+  if (stored != digest) return Damaged("the checksum of the messages is wrong");
+  return head;
+}
+
 }  // namespace
 
 absl::Status ChatSession::Save(StateWriter& writer, SavedPart part) const {
@@ -114,6 +159,7 @@ absl::Status ChatSession::Save(StateWriter& writer, SavedPart part) const {
     };
     add(turns_.size());
     add(answers_);
+    add(format_->fingerprint());
     add_text(system_);
     for (const Turn& turn : turns_) {
       add(turn.begin);
@@ -137,46 +183,41 @@ absl::Status ChatSession::Save(StateWriter& writer, SavedPart part) const {
   });
 }
 
+absl::StatusOr<std::vector<ChatSession::Turn>> ChatSession::ReadTurns(ByteSource& reader) {
+  return OrOutOfMemory("a saved chat", [&]() -> absl::StatusOr<std::vector<Turn>> {
+    INLAY_ASSIGN_OR_RETURN(ChatHead head, ReadHead(reader));
+    return std::move(head.turns);
+  });
+}
+
 absl::Status ChatSession::Load(ByteSource& reader, const LoadOptions& options) {
   return OrOutOfMemory("this chat", [&]() -> absl::Status {
-    HeadReader head(reader);
-    INLAY_ASSIGN_OR_RETURN(const std::string magic,
-                           head.Text(std::min<uint64_t>(kMagicBytes, reader.remaining())));
-    const bool first_version = magic == kFirstMagic;
-    const bool has_system = magic == kMagic;
-    if (magic != kMagic && magic != kSecondMagic && !first_version)
-      return absl::InvalidArgumentError("it is not a saved chat");
-    INLAY_ASSIGN_OR_RETURN(const uint64_t count, head.Number());
-    INLAY_ASSIGN_OR_RETURN(const uint64_t answers, head.Number());
-    std::string system = system_;
-    if (has_system) {
-      INLAY_ASSIGN_OR_RETURN(const uint64_t size, head.Number());
-      INLAY_ASSIGN_OR_RETURN(system, head.Text(size));
-    }
-    std::vector<Turn> turns;
-    for (uint64_t i = 0; i < count; ++i) {
-      const size_t least = turns.empty() ? 0 : turns.back().begin + (first_version ? 1 : 0);
-      INLAY_ASSIGN_OR_RETURN(Turn turn, head.Turn(turns.size() + 1, first_version, least));
-      if (turns.empty() && turn.begin != 0) return Damaged("the first turn does not begin at 0");
-      if (first_version && !turns.empty()) turns.back().end = turn.begin;
-      turns.push_back(std::move(turn));
-    }
-    const uint64_t digest = head.digest();
-    INLAY_ASSIGN_OR_RETURN(const uint64_t stored, head.Number());
-    if (stored != digest) return Damaged("the checksum of the messages is wrong");
-
+    INLAY_ASSIGN_OR_RETURN(ChatHead head, ReadHead(reader));
+    std::vector<Turn>& turns = head.turns;
     INLAY_ASSIGN_OR_RETURN(std::unique_ptr<KVCache> cache, empty_->Fork());
-    INLAY_RETURN_IF_ERROR(LoadSession(engine_, reader, *cache, options));
-    // A chat whose last turn begins where the conversation ends is computed anew from its texts.
-    if (turns.empty() ? cache->length() > 0 : turns.back().begin > cache->length()) {
-      return Damaged(
-          absl::StrCat("it has ", turns.size(), " turns in ", cache->length(), " tokens"));
+    if (head.format.has_value() && *head.format != format_->fingerprint()) {
+      // Its tokens are not those that the present format writes: they are read for their errors
+      // alone, and the next answer computes the conversation anew from its texts.
+      INLAY_ASSIGN_OR_RETURN(const ModelIdentity model, engine_.Identity());
+      INLAY_ASSIGN_OR_RETURN(const LoadOutcome outcome, cache->Load(model, reader));
+      INLAY_RETURN_IF_ERROR(AllowRecompute(
+          options, "it was written by another chat template, or with other tools or thinking",
+          outcome.difference.empty() ? cache->length() : outcome.tokens.size()));
+      INLAY_ASSIGN_OR_RETURN(cache, empty_->Fork());
+      for (Turn& turn : turns) turn.begin = 0;
+    } else {
+      INLAY_RETURN_IF_ERROR(LoadSession(engine_, reader, *cache, options));
+      // A chat whose last turn begins where the conversation ends is computed anew from its texts.
+      if (turns.empty() ? cache->length() > 0 : turns.back().begin > cache->length()) {
+        return Damaged(
+            absl::StrCat("it has ", turns.size(), " turns in ", cache->length(), " tokens"));
+      }
+      if (head.first_version && !turns.empty()) turns.back().end = cache->length();
     }
-    if (first_version && !turns.empty()) turns.back().end = cache->length();
     cache_ = std::move(cache);
     turns_ = std::move(turns);
-    system_ = std::move(system);
-    answers_ = answers;
+    if (head.system.has_value()) system_ = *std::move(head.system);
+    answers_ = head.answers;
     return absl::OkStatus();
   });
 }

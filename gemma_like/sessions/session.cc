@@ -42,16 +42,21 @@ absl::Status SaveSession(Engine& engine, const KVCache& cache, StateWriter& writ
   return writer.Commit();
 }
 
+absl::Status AllowRecompute(const LoadOptions& options, absl::string_view why, size_t tokens) {
+  if (options.exact) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the saved conversation would have to be computed again: ", why));
+  }
+  if (options.on_recompute) options.on_recompute(why, tokens);
+  return absl::OkStatus();
+}
+
 absl::Status LoadSession(Engine& engine, ByteSource& reader, KVCache& cache,
                          const LoadOptions& options) {
   INLAY_ASSIGN_OR_RETURN(const ModelIdentity model, engine.Identity());
   INLAY_ASSIGN_OR_RETURN(const LoadOutcome outcome, cache.Load(model, reader));
   if (outcome.difference.empty()) return absl::OkStatus();
-  if (options.exact) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the saved conversation would have to be computed again: ", outcome.difference));
-  }
-  if (options.on_recompute) options.on_recompute(outcome.difference, outcome.tokens.size());
+  INLAY_RETURN_IF_ERROR(AllowRecompute(options, outcome.difference, outcome.tokens.size()));
   return Recompute(engine, outcome.tokens, options, cache);
 }
 

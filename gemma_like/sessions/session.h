@@ -35,6 +35,10 @@ struct LoadOptions {
   Progress progress = nullptr;   // of it, in tokens
 };
 
+// Calls `on_recompute`, or with `exact` returns the error: for who loads a conversation of `tokens`
+// tokens that has to be computed again, for the reason `why`.
+absl::Status AllowRecompute(const LoadOptions& options, absl::string_view why, size_t tokens);
+
 // Replaces `cache`, which the engine has created, by the saved conversation; see KVCache::Load. If
 // another version of the program, other weights, another instruction set or another row type has
 // computed it, it is computed again from its tokens. On any error the cache is as it was.

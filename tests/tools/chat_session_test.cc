@@ -144,17 +144,21 @@ TEST_F(Session, ForksGoTheirOwnWays) {
   ASSERT_EQ(Must(session.Fork()), 1u);
   const std::string juliet = Say(session, "JULIET:");
   ASSERT_EQ(Must(session.Fork()), 2u);
-  ASSERT_TRUE(session.SwitchTo(1).ok());
+  EXPECT_EQ(Must(session.SwitchTo(1)), std::nullopt) << "fork 2 has what is left";
   const std::string nurse = Say(session, "Go, ships of Venice! The sea");
   EXPECT_NE(nurse, juliet);
-  ASSERT_TRUE(session.SwitchTo(1).ok());
+  EXPECT_EQ(Must(session.SwitchTo(1)), 3u) << "which keeps what no fork had";
   EXPECT_EQ(session.turns().size(), 1u);
   EXPECT_EQ(Say(session, "JULIET:"), juliet);
-  ASSERT_TRUE(session.SwitchTo(2).ok());
+  EXPECT_EQ(Must(session.SwitchTo(2)), std::nullopt);
   ASSERT_TRUE(session.Rewind(1).ok());
   EXPECT_EQ(Say(session, "Go, ships of Venice! The sea"), nurse);
+  EXPECT_EQ(Must(session.SwitchTo(3)), std::nullopt) << "the same as fork 3";
+  EXPECT_EQ(session.turns().back().answer, nurse);
+  ASSERT_TRUE(session.Clear().ok());
+  EXPECT_EQ(Must(session.SwitchTo(1)), std::nullopt) << "nothing is left behind";
   EXPECT_FALSE(session.SwitchTo(0).ok());
-  EXPECT_FALSE(session.SwitchTo(3).ok());
+  EXPECT_FALSE(session.SwitchTo(4).ok());
 }
 
 TEST_F(Session, SavesAndLoads) {
@@ -273,6 +277,28 @@ TEST_F(Session, IsNewestWhereItWasKeptLast) {
   ASSERT_EQ(Must(store->List("")).size(), 1u);
   ASSERT_TRUE(goes_on.LoadNewest(other, {}).ok());
   EXPECT_EQ(other.turns().front().user, "JULIET:");
+}
+
+TEST_F(Session, KeptChatsAreListedAndReached) {
+  const auto store = std::make_shared<MemoryStore>();
+  ChatSession first = Make(), second = Make(), other = Make();
+  Say(first, "ROMEO:");
+  ASSERT_TRUE(KeptChats(store, *model_.engine).Keep(first).ok());
+  Say(second, "JULIET:");
+  Say(second, "NURSE:");
+  ASSERT_TRUE(KeptChats(store, *model_.engine).Keep(second).ok());
+  KeptChats chats(store, *model_.engine);
+  const std::vector<std::string> keys = Must(chats.List());
+  ASSERT_EQ(keys.size(), 2u);
+  const KeptChats::Summary newest = Must(chats.Summarize(keys[0]));
+  EXPECT_EQ(newest.first_user, "JULIET:");
+  EXPECT_EQ(newest.turns, 2u);
+  EXPECT_THAT(newest.kept, testing::MatchesRegex("[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}"));
+  ASSERT_TRUE(chats.Load(keys[1], other, {}).ok());
+  EXPECT_EQ(other.turns().front().user, "ROMEO:");
+  Say(other, "PARIS:");
+  ASSERT_TRUE(chats.Keep(other).ok());
+  EXPECT_EQ(Must(chats.List()).size(), 2u) << "it stays one chat";
 }
 
 // A store in which another process deletes what is listed.

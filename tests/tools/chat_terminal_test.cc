@@ -20,6 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -123,7 +124,38 @@ TEST_F(ChatTerminal, CtrlDEnds) {
   Terminal terminal(Chat(), Env());
   terminal.WaitFor("> ");
   terminal.Type(kCtrlD);
-  EXPECT_EQ(terminal.Finish().status, 0);
+  const ProgramResult result = terminal.Finish();
+  EXPECT_EQ(result.status, 0);
+  EXPECT_THAT(result.out, EndsWith("\n")) << "the shell's prompt begins a line";
+}
+
+// Without sending what was begun.
+TEST_F(ChatTerminal, CtrlDEndsWithinAMessage) {
+  for (const char* begun : {"\"\"\"ROMEO:\n", "ROMEO:\\\n"}) {
+    for (const char* term : {"xterm", "dumb"}) {
+      Terminal terminal(Chat(), Env({{"TERM", term}}));
+      terminal.WaitFor("> ");
+      terminal.Type(begun);
+      terminal.WaitFor("... ");
+      terminal.Type(kCtrlD);
+      EXPECT_EQ(terminal.Finish().status, 0);
+      EXPECT_THAT(Kept(), IsEmpty()) << begun;
+    }
+  }
+  EXPECT_THAT(Pipe("\"\"\"ROMEO:\n", {}).out, Not(IsEmpty())) << "a file may leave a message open";
+}
+
+// Neither function keys nor others with Shift, Alt or Ctrl put characters into the line.
+TEST_F(ChatTerminal, KeysWithoutAMeaningDoNothing) {
+  Terminal terminal(Chat(), Env());
+  terminal.WaitFor("> ");
+  for (const char* key : {"\x1b[2~", "\x1b[5~", "\x1b[6~", "\x1bOP", "\x1b[15~", "\x1b[24~",
+                          "\x1b[1;2A", "\x1b[1;5B", "\x1b[1;3H", "\x1b[5;5~", "\x1b[Z"})
+    terminal.Type(key);
+  terminal.Type("/stats\n");
+  terminal.WaitFor("turns: 0;");
+  terminal.WaitFor("> ");
+  Exit(terminal);
 }
 
 // In a session of its own the process cannot be stopped: it goes on at once.
@@ -217,8 +249,10 @@ TEST_F(ChatTerminal, RemembersLines) {
     terminal.WaitFor("> ");
     Exit(terminal);
   }
-  EXPECT_EQ(fs::status(folder_.Path(".local/state/inlay/history/chat")).permissions(),
-            fs::perms::owner_read | fs::perms::owner_write);
+  const std::string history = folder_.Path(".local/state/inlay/history/chat");
+  EXPECT_EQ(fs::status(history).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  // Each line once, after the one that names the file's format.
+  EXPECT_THAT(ReadFile(history), EndsWith("_\n/forks\n/exit\n"));
   Terminal terminal(Chat(), Env());
   terminal.WaitFor("> ");
   terminal.Type(kUp);
@@ -252,8 +286,10 @@ TEST_F(ChatTerminal, TabCompletesCommandsAndPaths) {
 
 TEST(Completion, OfCommandsAndPaths) {
   EXPECT_THAT(CompleteChatLine("/re", true).words, ElementsAre("/regen", "/rewind "));
+  EXPECT_THAT(CompleteChatLine("/ch", false).words, IsEmpty());
   EXPECT_THAT(CompleteChatLine("/sa", true).words, ElementsAre("/save ", "/save! "));
-  EXPECT_THAT(CompleteChatLine("/s", false).words, ElementsAre("/seed ", "/stats", "/system "));
+  EXPECT_THAT(CompleteChatLine("/s", false).words,
+              ElementsAre("/seed ", "/show ", "/stats", "/system "));
   EXPECT_THAT(CompleteChatLine("/save x", false).words, IsEmpty());
   EXPECT_THAT(CompleteChatLine("say /re", true).words, IsEmpty());
   EXPECT_THAT(CompleteChatLine("//re", true).words, IsEmpty());
@@ -300,6 +336,43 @@ TEST_F(ChatTerminal, IsKeptWhateverHappens) {
   EXPECT_EQ(Pipe("A:\n/clear\nB:\nC:\n", {"--autosave"}).status, 0);
   EXPECT_EQ(Kept().size(), 4u);
   EXPECT_THAT(Pipe("/stats\n", {"--continue"}).err, HasSubstr("turns: 2;"));
+}
+
+// The command that goes on with a chat can be typed as it is shown.
+TEST_F(ChatTerminal, NamesTheCommandThatGoesOn) {
+  const std::string model = folder_.Path("a model.gguf");
+  fs::create_symlink(fs::absolute(kDemoModel), model);
+  {
+    Terminal terminal(Chat({model, "-c", "512", "--chat-template", "none"}), Env());
+    terminal.WaitFor("> ");
+    terminal.Type("ROMEO:\n");
+    terminal.WaitFor("\n");
+    terminal.WaitFor("> ");
+    terminal.Type("/exit\n");
+    EXPECT_THAT(terminal.Finish().out,
+                HasSubstr("inlay chat '" + model +
+                          "' --continue -c 512 --chat-template none goes on with this chat"));
+  }
+  ExpectError(Pipe("", {"--continue", "-c", "5"}), 1, HasSubstr("the limit here is 5 (-c)"));
+  // What was said last is shown.
+  Terminal terminal(Chat({model, "--continue"}), Env());
+  terminal.WaitFor("going on after turn 1");
+  terminal.WaitFor("> ROMEO:");
+  terminal.WaitFor("/help lists");
+  Exit(terminal);
+}
+
+TEST_F(ChatTerminal, ReachesAnyKeptChat) {
+  EXPECT_EQ(Pipe("ROMEO:\n", {"--autosave"}).status, 0);
+  EXPECT_EQ(Pipe("JULIET:\nNURSE:\n", {"--autosave"}).status, 0);
+  const ProgramResult result = Pipe("/chats\n/chats 2\n/show\n/chats\n", {"--autosave"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.err, AllOf(HasSubstr(", 2 turns: JULIET:\n2: "), HasSubstr(", 1 turn: ROMEO:"),
+                                HasSubstr("after turn 1, "), HasSubstr("> ROMEO:\n")));
+  EXPECT_EQ(Kept().size(), 2u);
+  EXPECT_THAT(Pipe("/stats\n", {"--continue"}).err, HasSubstr("turns: 1;")) << "the newest now";
+  ExpectError(Pipe("/chats 3\n", {"--autosave"}), 1, HasSubstr("there is no chat 3 among 2"));
+  ExpectError(Pipe("/chats\n", {}), 1, HasSubstr("no chats are kept here"));
 }
 
 // As in `inlay chat | tee log`: the prompt, editing, keeping, and errors that end nothing.
@@ -365,7 +438,8 @@ TEST_F(ChatTerminal, IsKeptOnlyWhereThatIsWanted) {
   }
   EXPECT_EQ(Pipe("ROMEO:\n", {}).status, 0);
   EXPECT_FALSE(fs::exists(folder_.Path(".local"))) << "nobody is typing";
-  ExpectError(Pipe("", {"--continue"}), 1, HasSubstr("no chat with this model"));
+  ExpectError(Pipe("", {"--continue"}), 1,
+              HasSubstr("models/bard.gguf: no chat with this model has been kept"));
   ExpectError(Pipe("", {"--continue", "--no-autosave"}), 2, HasSubstr("--no-autosave"));
   ExpectError(Pipe("", {"--continue", "--sandbox"}), 2, HasSubstr("--sandbox"));
   ExpectError(RunProgram({"chat", "--continue"}), 1, HasSubstr("HOME"));
@@ -436,6 +510,14 @@ TEST_F(ChatTerminal, CommandsChangeAndShowTheChat) {
                     HasSubstr("temperature: 0\n"), HasSubstr("there is no system prompt"),
                     HasSubstr("computed anew"), HasSubstr("A tragedy.\n"),
                     HasSubstr("the next answer has seed 7")));
+  // Seeds can be learned, also one that was drawn.
+  EXPECT_THAT(Pipe("/seed\nROMEO:\n/seed 7\n/seed\nJULIET:\n/stats\n", {}).err,
+              AllOf(HasSubstr("the next answer has seed 1\n"),
+                    HasSubstr("the next answer has seed 7\nthe next answer has seed 7\n"),
+                    HasSubstr("; seed 7\nthe next answer has seed 8\n")));
+  EXPECT_THAT(Pipe("/seed -1\n", {}).err, AllOf(HasSubstr("the next answer has seed "),
+                                                Not(HasSubstr("seed 18446744073709551615"))));
+  ExpectError(Pipe("/seed -2\n", {}), 1, HasSubstr("/seed accepts one number, not '-2'"));
   ExpectError(Pipe("/drop\n", {}), 1, HasSubstr("/drop accepts one number"));
   ExpectError(Pipe("/drop 1\n", {}), 1, HasSubstr("no fork 1"));
   ExpectError(Pipe("/temp hot\n", {}), 1, HasSubstr("from 0 to 100, not 'hot'"));
@@ -468,6 +550,12 @@ TEST_F(ChatTerminal, MakesRoomInAFullContext) {
   EXPECT_EQ(stopped.status, 1);
   EXPECT_THAT(stopped.err, AllOf(HasSubstr("the context of 100 tokens is full"),
                                  HasSubstr("tokens of the context of 100 are left")));
+  // Where that would not make room, nothing is forgotten.
+  const ProgramResult too_long =
+      Pipe("A:\n" + std::string(500, 'x') + "\n", {"-c", "100", "--on-full", "trim"});
+  EXPECT_EQ(too_long.status, 1);
+  EXPECT_THAT(too_long.err,
+              AllOf(Not(HasSubstr("forgot")), HasSubstr("of the context of 100 are left")));
   ExpectError(Pipe("", {"--on-full", "shift"}), 2, HasSubstr("'shift' is not one of stop, trim"));
 }
 

@@ -37,11 +37,37 @@ TEST(Chat, ObeysCommands) {
       "/help\nROMEO:\n/fork\nJULIET:\n/stats\n/rewind\n/stats\n/fork 1\n/rewind 1\n/stats\n/clear\n"
       "//slash\n/stats\n/quit\n");
   EXPECT_EQ(result.status, 0) << result.err;
-  EXPECT_THAT(
-      result.err,
-      AllOf(HasSubstr("/regen"), HasSubstr("/fork 1 continues from here"), HasSubstr("turns: 2;"),
-            HasSubstr("turns: 1;"), HasSubstr("turns: 0; tokens: 0 of 2048"),
-            HasSubstr("removed all turns"), HasSubstr("at fork 1, after turn 1")));
+  EXPECT_THAT(result.err,
+              AllOf(HasSubstr("/regen"), HasSubstr("/fork 1 continues from here"),
+                    HasSubstr("turns: 2;"), HasSubstr("turns: 1;"),
+                    HasSubstr("turns: 0; tokens: 0 of 2048"), HasSubstr("removed all turns"),
+                    HasSubstr("at fork 1, after turn 1\n")));  // which has all that is left
+  EXPECT_THAT(Chat("ROMEO:\n/fork\nJULIET:\n/fork 1\n/fork 2\n/stats\n").err,
+              AllOf(HasSubstr("at fork 1, after turn 1; fork 2 keeps where you were\n"),
+                    HasSubstr("at fork 2, after turn 2\n"), HasSubstr("turns: 2;")));
+}
+
+// The words of other programs' chats.
+TEST(Chat, KnowsOtherWordsForItsCommands) {
+  const ProgramResult result = Chat("/?\n/bye\nROMEO:\n");
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("/regen"));
+  EXPECT_THAT(result.out, IsEmpty());
+  ExpectError(Chat("/set system x\n"), 1, HasSubstr("'/set' is not a command; /system TEXT"));
+  ExpectError(Chat("/undo\n"), 1, HasSubstr("/rewind"));
+  ExpectError(Chat("/reset\n"), 1, HasSubstr("/clear"));
+  ExpectError(Chat("/image a.png\n"), 1, HasSubstr("models read text alone"));
+}
+
+TEST(Chat, ShowsTheConversation) {
+  const std::string answers = Chat("ROMEO:\nJULIET:\n").out;
+  const std::string first = answers.substr(0, answers.find('\n'));
+  const std::string all = Chat("ROMEO:\nJULIET:\n/show\n").err;
+  EXPECT_THAT(all, AllOf(HasSubstr("> ROMEO:\n" + first), HasSubstr("> JULIET:\n")));
+  EXPECT_THAT(Chat("ROMEO:\nJULIET:\n/show 1\n").err,
+              AllOf(testing::Not(HasSubstr("ROMEO:")), HasSubstr("> JULIET:\n")));
+  EXPECT_EQ(Chat("ROMEO:\nJULIET:\n/show 9\n").err, all);
+  EXPECT_EQ(Chat("/show\n").err, "there are no turns\n");
 }
 
 TEST(Chat, RefusesWhatCannotBe) {
@@ -136,7 +162,34 @@ TEST(Chat, KeepsAChatInAFile) {
   ExpectError(Chat("/load no/such/file\n"), 1, HasSubstr("no/such/file"));
   ExpectError(Chat("/load models/bard.gguf\n"), 1,
               HasSubstr("models/bard.gguf: it is not a saved chat"));
-  ExpectError(Chat("/load " + path + "\n", {"-c", "9"}), 1, HasSubstr("limit here is 9"));
+  EXPECT_THAT(second.err, HasSubstr("> ROMEO:\n" + first.out)) << "what it goes on from";
+  ExpectError(Chat("/load " + path + "\n", {"-c", "9"}), 1, HasSubstr("limit here is 9 (-c)"));
+  // What it replaces is said.
+  const std::string replaced = Chat("/load " + path + "\n", {"--system", "Be brief."}).err;
+  EXPECT_THAT(replaced, HasSubstr("it has no system prompt; that of the chat before is not used"));
+  EXPECT_THAT(Chat("ROMEO:\n/save! " + path + "\n", {"--system", "A tragedy."}).err,
+              HasSubstr("saved 1 turn"));
+  EXPECT_THAT(Chat("/load " + path + "\n/system\n", {"--system", "Be brief."}).err,
+              AllOf(HasSubstr("its system prompt replaces that of the chat before"),
+                    HasSubstr("A tragedy.\n")));
+  EXPECT_THAT(Chat("/load " + path + "\n").err, testing::Not(HasSubstr("replaces")));
+}
+
+// One conversation is never written in two formats.
+TEST(Chat, WritesAChatThatIsLoadedInItsOwnFormat) {
+  const std::string path = ScratchPath("chat"), lines = ScratchPath("lines.jinja");
+  WriteFile(lines, "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}");
+  const std::vector<std::string> other = {"--chat-template", lines};
+  ASSERT_THAT(Chat("ROMEO:\n/save " + path + "\n").err, HasSubstr("saved 1 turn"));
+  const ProgramResult result = Chat("/load " + path + "\nJULIET:\n/save! " + path + "\n", other);
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("again, since it was written by another chat template"));
+  EXPECT_THAT(ReadFile(path), HasSubstr("ROMEO:"));
+  ExpectError(Chat("/load " + path + "\n", {"--exact"}), 1,
+              HasSubstr("it was written by another chat template"));
+  // In the format that it has now, it goes on where it was.
+  EXPECT_THAT(Chat("/load " + path + "\n", other).err, testing::Not(HasSubstr("again")));
+  for (const std::string& file : {path, lines}) unlink(file.c_str());
 }
 
 }  // namespace

@@ -63,8 +63,8 @@ TEST(ServerChat, ObeysCommandsAndRefusesThoseOfAModelHere) {
                     HasSubstr("generated: 20 tokens in"), HasSubstr("back after turn 1"),
                     HasSubstr("removed all turns\nturns: 0;"), HasSubstr("/regen")));
   EXPECT_THAT(result.err, Not(HasSubstr("/save")));  // what is refused is not in the help
-  for (const char* command :
-       {"/fork", "/fork 1", "/forks", "/drop 1", "/tokens", "/save x", "/save! x", "/load x"}) {
+  for (const char* command : {"/fork", "/fork 1", "/forks", "/drop 1", "/tokens", "/save x",
+                              "/save! x", "/load x", "/chats"}) {
     const std::string name = std::string(command).substr(0, std::string(command).find(' '));
     ExpectError(Chat(server.port(), std::string(command) + "\n"), 1,
                 HasSubstr(name + " needs a model that runs here"));
@@ -77,6 +77,9 @@ TEST(ServerChat, ObeysCommandsAndRefusesThoseOfAModelHere) {
             ask("ROMEO:\n", {"-s", "3", "--system", "A tragedy."}));
   EXPECT_EQ(ask("/temp 0\nROMEO:\n", {"-s", "3"}), ask("ROMEO:\n", {"--temp", "0"}));
   EXPECT_EQ(ask("/seed 5\nROMEO:\n", {"-s", "3"}), ask("ROMEO:\n", {"-s", "5"}));
+  EXPECT_THAT(Chat(server.port(), "ROMEO:\n/show\n/seed\n/seed 7\nJULIET:\n/seed\n").err,
+              AllOf(HasSubstr("> ROMEO:\n"), HasSubstr("the server draws the seeds\n"),
+                    HasSubstr("the next answer has seed 8\n")));
   ExpectError(Chat(server.port(), "/sing\n"), 1, HasSubstr("'/sing' is not a command"));
   ExpectError(Chat(server.port(), "/regen\n"), 1, HasSubstr("no answer"));
   ExpectError(Chat(server.port(), "/rewind 2\n"), 1, HasSubstr("cannot rewind 2 turns"));
@@ -123,7 +126,8 @@ TEST(ServerChat, ThoughtsAreDimmed) {
             "{{ '<think>' if add_generation_prompt }}{# </think> #}");
   ServerProcess server({"-m", "models/bard.gguf", "--chat-template", path});
   const std::vector<std::string> chat = {"chat", "--server", Url(server.port()), "-n", "5"};
-  EXPECT_THAT(RunOnTerminal(chat, "x\n/exit\n", {{"TERM", "xterm"}}).out, HasSubstr("\033[2m"));
+  EXPECT_THAT(RunOnTerminal(chat, "x\n/exit\n", {{"TERM", "xterm"}}).out,
+              AllOf(HasSubstr("\033[2m"), HasSubstr("; this chat is not kept")));
   unlink(path.c_str());
 }
 
@@ -139,9 +143,12 @@ TEST(ServerChat, ShapesFollowThoughts) {
   ASSERT_TRUE(WriteScriptedModel(script, path).ok());
   const ServerProcess server({"-m", path, "-c", "200"});
   const auto both = [&](std::vector<std::string> flags, const std::string& answer) {
-    EXPECT_EQ(Chat(server.port(), "A\n", flags).out, "Hm.\n\n" + answer + "\n");
+    const ProgramResult there = Chat(server.port(), "A\n", flags);
     flags.insert(flags.begin(), {"chat", "-m", path, "--temp", "0", "-n", "20"});
-    EXPECT_EQ(RunProgram(flags, {.input = "A\n"}).out, "Hm.\n\n" + answer + "\n");
+    for (const ProgramResult& result : {there, RunProgram(flags, {.input = "A\n"})}) {
+      EXPECT_EQ(result.out, answer + "\n");
+      EXPECT_EQ(result.err, "Hm.\n");
+    }
   };
   both({}, "\"b\"");
   both({"--schema", "{\"enum\": [\"a\", \"b\"]}"}, "\"b\"");
@@ -235,8 +242,9 @@ TEST(ServerChat, RequestsHoldFlagsAndHistory) {
                  {.input = "A\nB\xff\n"});
   unlink(tools.c_str());
   EXPECT_EQ(result.status, 0) << result.err;
-  const std::string answer = "Hm\n\nYes\n[calls f {}]\n[calls g []]\n";
+  const std::string answer = "Yes\n[calls f {}]\n[calls g []]\n";
   EXPECT_EQ(result.out, answer + answer);
+  EXPECT_EQ(result.err, "Hm\nHm\n") << "thoughts are no part of what a pipe gets";
   json expected = json::parse(R"({"model": "first", "stream": true,
       "stream_options": {"include_usage": true}, "seed": 5, "top_k": 3, "max_tokens": 9,
       "stop": ["x"], "chat_template_kwargs": {"enable_thinking": false},
@@ -257,7 +265,9 @@ TEST(ServerChat, ReadsThoughtsByTheirOtherName) {
   FakeServer server(Delta(R"({"reasoning": "Hm", "reasoning_content": "Hm"})") +
                     Delta(R"({"reasoning": "."})") + Delta(R"({"content": "Yes"})") +
                     Delta("{}", R"("stop")") + "data: [DONE]\n\n");
-  EXPECT_EQ(Chat(server.port(), "A\n").out, "Hm.\n\nYes\n");
+  const ProgramResult result = Chat(server.port(), "A\n");
+  EXPECT_EQ(result.out, "Yes\n");
+  EXPECT_EQ(result.err, "Hm.\n");
 }
 
 TEST(ServerChat, RefusesSeedsBelowZero) {

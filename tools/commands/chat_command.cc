@@ -47,6 +47,7 @@
 #include "tools/read_input.h"
 #include "tools/server_chat.h"
 #include "tools/server_hooks.h"
+#include "tools/shell_word.h"
 #include "tools/state_folder.h"
 
 namespace inlay {
@@ -245,6 +246,24 @@ absl::StatusOr<std::shared_ptr<StateStore>> OpenKept(const ChatFlags& flags,
   return nullptr;
 }
 
+// The command that goes on with the chat later, with what the conversation depends on.
+std::string ContinueCommand(const ChatFlags& flags) {
+  std::string command = "inlay chat";
+  const auto add = [&command](absl::string_view flag, absl::string_view value) {
+    if (!value.empty()) absl::StrAppend(&command, flag, ShellWord(value));
+  };
+  add(" ", flags.model.model);
+  add(" -hf ", flags.model.hub);
+  absl::StrAppend(&command, " --continue");
+  if (flags.model.context.has_value()) add(" -c ", absl::StrCat(*flags.model.context));
+  add(" --chat-template ", flags.chat_template);
+  add(" --tools ", flags.tools);
+  if (flags.think.has_value()) absl::StrAppend(&command, *flags.think ? " --think" : " --no-think");
+  // An address may hold a password.
+  add(" --store ", IsRedis(flags.store) ? "URL" : flags.store);
+  return command;
+}
+
 absl::Status Run(ChatFlags flags) {
   if (!flags.system_file.empty()) {
     INLAY_ASSIGN_OR_RETURN(Input file, Input::Open(flags.system_file));
@@ -314,6 +333,7 @@ absl::Status Run(ChatFlags flags) {
                                            .exact = flags.exact,
                                            .trims = flags.trims,
                                            .goes_on = flags.goes_on,
+                                           .again = ContinueCommand(flags),
                                            .kept = std::move(kept),
                                            .store = std::move(store)}));
   return RunChatLoop(*partner, reader);
@@ -383,12 +403,13 @@ void AddChat(CLI::App& app, Action& action) {
                   "redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]")
       ->type_name("FOLDER|URL");
   AddDraftFlags(command, flags->draft, /*usual=*/0);
-  AddSamplingFlags(command, flags->sampling);
+  AddSamplingFlags(command, flags->sampling, "which /stats shows; each answer adds 1 to it");
   for (CLI::Option* shape : AddShapeFlags(command, flags->shape)) shape->excludes(tools);
   command.footer(absl::StrCat("In the chat:\n", ChatHelp(/*runs_here=*/true),
-                              "Ctrl-C stops an answer; at the prompt it clears the line, and twice "
-                              "ends the\nchat. Up and Ctrl-R find earlier lines, Tab completes "
-                              "commands and files."));
+                              "Ctrl-C stops an answer, a second one before it has stopped ends the "
+                              "program; at the prompt it clears the line, and twice ends the chat. "
+                              "Up and Ctrl-R find earlier lines, Tab completes commands and "
+                              "files."));
   if (FindServerHooks() != nullptr) AddServerFlags(command, *flags);
   command.callback([flags, &command, &action] {
     for (const CLI::Option* option : command.get_options()) {

@@ -77,8 +77,8 @@ void Add(CLI::App& command, const std::string& group, const std::string& new_see
 
 }  // namespace
 
-void AddSamplingFlags(CLI::App& command, SamplingFlags& flags) {
-  Add(command, "Sampling (defaults: the model's)", "a new seed, shown in the footer", flags);
+void AddSamplingFlags(CLI::App& command, SamplingFlags& flags, absl::string_view shown) {
+  Add(command, "Sampling (defaults: the model's)", absl::StrCat("a new seed, ", shown), flags);
 }
 
 void AddDefaultSamplingFlags(CLI::App& command, SamplingFlags& flags) {

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "CLI/App.hpp"
+#include "absl/strings/string_view.h"
 #include "configs/config.h"
 #include "gemma_like/generation/sampler.h"
 
@@ -25,7 +26,9 @@ struct SamplingFlags {
 
 // -s --temp --top-k --top-p --min-p --repeat-penalty --repeat-last-n --presence-penalty
 // --frequency-penalty
-void AddSamplingFlags(CLI::App& command, SamplingFlags& flags);
+// `shown`: where a person finds the seed that was drawn.
+void AddSamplingFlags(CLI::App& command, SamplingFlags& flags,
+                      absl::string_view shown = "shown in the footer");
 // The same for a server: what its answers have where a request does not say.
 void AddDefaultSamplingFlags(CLI::App& command, SamplingFlags& flags);
 

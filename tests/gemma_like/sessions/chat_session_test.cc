@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "base/byte_stream.h"
+#include "gemma_like/chat/chat_renderer.h"
 #include "gemma_like/chat/template_chat.h"
 #include "gemma_like/load_model.h"
 #include "io/gguf/gguf.h"
@@ -113,7 +115,7 @@ TEST(ChatSessionTest, NeedsASnapshot) {
 // A chat that is saved can be loaded, and one that could not be loaded is not saved.
 TEST(ChatSessionTest, SavesNoMoreTextThanItLoads) {
   constexpr size_t kMost = size_t{64} << 20;
-  constexpr size_t kOther = 10 + 3 * 8 + 8;  // magic, three numbers, checksum
+  constexpr size_t kOther = 10 + 4 * 8 + 8;  // magic, four numbers, checksum
   const LoadedModel model = Must(LoadModel(WriteAnswering({"a"})));
   ChatSession session = Must(Create(model));
   MemoryStore store;
@@ -155,6 +157,79 @@ TEST(ChatSessionTest, TellsWhichTurnOfASavedChatIsDamaged) {
               HasSubstr("turn 3 begins at position 8, not at 9 or later"));
   EXPECT_THAT(LoadTurns(session, {{0, 9}, {9, 9}}).message(),
               HasSubstr("turn 2 begins at position 9 and ends at 9, not later"));
+}
+
+std::shared_ptr<const ChatFormat> Format(const LoadedModel& model, const std::string& source) {
+  return std::make_shared<const TemplateChatFormat>(
+      Must(ChatRenderer::CreateFrom(*model.tokenizer, source)));
+}
+
+TEST(ChatSessionTest, OfAnotherFormatIsWrittenAnew) {
+  const LoadedModel model = Must(LoadModel(WriteAnswering({"a"})));
+  const auto create = [&](const std::string& source) {
+    GenerateOptions options;
+    options.sampling.temperature = 0;
+    return Must(ChatSession::Create(*model.engine, *model.tokenizer, Format(model, source),
+                                    Must(model.engine->CreateCache({.max_length = 200})), "",
+                                    options));
+  };
+  const std::string plain = "{% for m in messages %}{{ m.content }}{% endfor %}<|go|>";
+  const std::string marked = "{% for m in messages %}({{ m.content }}){% endfor %}<|go|>";
+  ChatSession session = create(plain);
+  ASSERT_EQ(Must(session.Say("Q", nullptr, nullptr)).text, "a");
+  MemoryStore store;
+  ASSERT_TRUE(session.Save(**store.Put("chat")).ok());
+  ChatSession same = create(plain);
+  ASSERT_TRUE(same.Load(**store.Get("chat"), {.exact = true}).ok());
+  EXPECT_EQ(same.cache().tokens(), session.cache().tokens());
+
+  ChatSession other = create(marked);
+  const absl::Status refused = other.Load(**store.Get("chat"), {.exact = true});
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  std::string why;
+  size_t computed = 0;
+  const LoadOptions options{.on_recompute = [&](absl::string_view reason, size_t tokens) {
+    why = std::string(reason);
+    computed = tokens;
+  }};
+  ASSERT_TRUE(other.Load(**store.Get("chat"), options).ok());
+  EXPECT_THAT(why, HasSubstr("another chat template"));
+  EXPECT_EQ(computed, session.cache().length());
+  EXPECT_EQ(other.cache().length(), 0u);
+  ASSERT_EQ(Must(other.Say("R", nullptr, nullptr)).text, "a");
+  EXPECT_EQ(model.tokenizer->Decode(other.cache().tokens()), "(Q)(a)(R)a");
+  ASSERT_TRUE(other.Rewind(1).ok());
+  EXPECT_EQ(other.turns().size(), 1u);
+}
+
+TEST(ChatSessionTest, FormatsDifferInWhatTheyWriteAndNotInTheTime) {
+  const LoadedModel model = Must(LoadModel(WriteAnswering({"a"})));
+  const std::string source =
+      "{{ strftime_now('%f') }}{{ tools[0] if tools }}{{ think }}{{ messages[-1].content }}<|go|>";
+  const auto with = [&](const char* tools, const char* variables) {
+    const ChatInput input = Must(ChatInput::Parse("[]", tools, variables));
+    return TemplateChatFormat(Must(ChatRenderer::CreateFrom(*model.tokenizer, source)), input.tools,
+                              input.variables)
+        .fingerprint();
+  };
+  const uint64_t plain = with("", "");
+  EXPECT_EQ(with("", ""), plain) << "made at another time";
+  EXPECT_NE(with("[1]", ""), plain);
+  EXPECT_NE(with("", "{\"think\": true}"), plain);
+  EXPECT_NE(Format(model, source + " ")->fingerprint(), plain);
+}
+
+// A list of chats needs no more than their texts.
+TEST(ChatSessionTest, TurnsAreReadAlone) {
+  const LoadedModel model = Must(LoadModel(WriteAnswering({"a"})));
+  ChatSession session = Must(Create(model));
+  for (const char* user : {"Q", "R"}) ASSERT_TRUE(session.Say(user, nullptr, nullptr).ok());
+  MemoryStore store;
+  ASSERT_TRUE(session.Save(**store.Put("chat")).ok());
+  const std::vector<ChatSession::Turn> turns = Must(ChatSession::ReadTurns(**store.Get("chat")));
+  ASSERT_EQ(turns.size(), 2u);
+  EXPECT_EQ(turns[0].user, "Q");
+  EXPECT_EQ(turns[1].answer, "a");
 }
 
 }  // namespace
