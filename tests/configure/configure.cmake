@@ -113,6 +113,13 @@ if(lines)
   message(FATAL_ERROR "the package that needs Highway is installed without it")
 endif()
 
+# The tests of a build of all configs stay when fewer are chosen, and it is said.
+configure(${SOURCE} fewer -DINLAY_SERVER=OFF)
+configure(${SOURCE} fewer -DINLAY_SERVER=OFF -DINLAY_CONFIGS=bard)
+if(NOT output MATCHES "keeps INLAY_BUILD_TESTS=ON")
+  message(FATAL_ERROR "it is not told that the tests of all configs stay")
+endif()
+
 refuse("no config is named" -DINLAY_CONFIGS=)
 refuse("separated by ;" -DINLAY_CONFIGS=bard,gemma_3_1b)
 refuse("'none' is not in configs/config_list.txt" -DINLAY_CONFIGS=none)
