@@ -141,7 +141,8 @@ std::vector<std::string> Names(const std::vector<CpuTarget>& targets) {
 }
 
 std::atomic<Extension>& Chosen() {
-  static std::atomic<Extension> extension = Runnable().front().extension;
+  static std::atomic<Extension> extension =
+      Runnable().empty() ? Extension::kNone : Runnable().front().extension;
   return extension;
 }
 

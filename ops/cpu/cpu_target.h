@@ -28,7 +28,7 @@ enum class Extension : uint8_t {
 std::vector<std::string> CompiledTargets();
 
 // Names of the CPU targets compiled in that this CPU can run, best first ("AVX3_ZEN4", "AVX2",
-// ...).
+// ...). Empty if the program was compiled for another CPU alone (INLAY_TARGETS=native).
 std::vector<std::string> RunnableTargets();
 
 // The name of the CPU target that the kernels use now, and its extension.

@@ -172,6 +172,11 @@ std::string ForcedTarget() {
 }
 
 absl::Status ApplyTarget() {
+  if (RunnableTargets().empty()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "this program was compiled for CPUs with ", absl::StrJoin(CompiledTargets(), ", "),
+        " alone, and this one is none: build it here, or with INLAY_TARGETS=dispatch"));
+  }
   const std::string name = ForcedTarget();
   if (name.empty() || ForceTarget(name)) return absl::OkStatus();
   return absl::InvalidArgumentError(

@@ -64,7 +64,8 @@ absl::StatusOr<std::string> FindModel(const ModelFlags& flags);
 // The instruction set that $INLAY_TARGET names; empty where it is not set.
 std::string ForcedTarget();
 
-// Makes the kernels use that instruction set, if one is named.
+// Makes the kernels use that instruction set, if one is named. FailedPrecondition if this CPU runs
+// none of the program's.
 absl::Status ApplyTarget();
 
 // The model that the flags ask for, ready to run; see EngineOptions::hash_weights. What of the file
