@@ -122,7 +122,7 @@ TEST(ParseChatCompletions, RefusesFieldsByName) {
       {"'temperature':2.5", "temperature must be a number from 0 to 2, not 2.5"},
       {"'temperature':'1'", "temperature must be a number, not a string"},
       {"'temperature':1e999",
-       "the body has the number '1e999', which is beyond the range of a double"},
+       "the body has the number ~1e999~, which is beyond the range of a double"},
       {"'top_p':-0.1", "top_p must be a number from 0 to 1, not -0.1"},
       {"'top_k':-2", "top_k must be a whole number from -1 to 2147483647, not -2"},
       {"'top_k':1.5", "top_k must be a whole number from -1 to 2147483647, not 1.5"},
