@@ -196,16 +196,14 @@ class BlobTransfer {
   }
 
   // The hub names commit, size and hash in its own reply, which may redirect to another server.
+  // That server's etag is one of its own.
   absl::Status CheckMetadata(const HttpReplyHead& head) const {
-    const auto differs = [&](const std::string& header, absl::string_view expected) {
-      absl::string_view value = head.Header(header);
-      absl::ConsumePrefix(&value, "\"");
-      absl::ConsumeSuffix(&value, "\"");
+    const auto differs = [](absl::string_view value, absl::string_view expected) {
       return !value.empty() && value != expected;
     };
-    if (!differs("x-repo-commit", request_.commit) &&
-        !differs("x-linked-size", absl::StrCat(request_.size)) &&
-        !differs("x-linked-etag", request_.hash))
+    if (!differs(head.Header("x-repo-commit"), request_.commit) &&
+        !differs(head.Header("x-linked-size"), absl::StrCat(request_.size)) &&
+        !differs(TagOf(head.Header("x-linked-etag")), request_.hash))
       return absl::OkStatus();
     return absl::FailedPreconditionError(
         absl::StrCat("the hub contradicts itself about the commit, size or hash of ",

@@ -122,6 +122,14 @@ struct Exchange {
   }
 };
 
+absl::Status ThrewError() noexcept {
+  try {
+    return absl::InternalError("what takes a reply threw an exception");
+  } catch (const std::bad_alloc&) {
+    return absl::Status(absl::StatusCode::kInternal, "");
+  }
+}
+
 // Calls `act` for libcurl, through which no exception may go. Its result is whether to go on.
 template <class Act>
 size_t ForCurl(Exchange& exchange, size_t bytes, const Act& act) {
@@ -129,6 +137,9 @@ size_t ForCurl(Exchange& exchange, size_t bytes, const Act& act) {
     return act() ? bytes : 0;
   } catch (const std::bad_alloc&) {
     exchange.error = absl::Status(absl::StatusCode::kResourceExhausted, "");
+    return 0;
+  } catch (...) {
+    exchange.error = ThrewError();
     return 0;
   }
 }

@@ -55,13 +55,18 @@ absl::Status RefusalOf(const HttpReplyHead& head, absl::string_view what,
       absl::StrCat("the hub refuses the request for ", what, says));
 }
 
-std::string HashOf(const HttpReplyHead& head) {
-  absl::string_view etag = head.Header("x-linked-etag");
-  if (etag.empty()) etag = head.Header("etag");
+absl::string_view TagOf(absl::string_view etag) {
   absl::ConsumePrefix(&etag, "W/");
   absl::ConsumePrefix(&etag, "\"");
   absl::ConsumeSuffix(&etag, "\"");
-  return IsHex(etag, 64) || IsHex(etag, 40) ? std::string(etag) : "";
+  return etag;
+}
+
+std::string HashOf(const HttpReplyHead& head) {
+  absl::string_view etag = head.Header("x-linked-etag");
+  if (etag.empty()) etag = head.Header("etag");
+  const absl::string_view tag = TagOf(etag);
+  return IsHex(tag, 64) || IsHex(tag, 40) ? std::string(tag) : "";
 }
 
 std::optional<uint64_t> SizeOf(const HttpReplyHead& head) {

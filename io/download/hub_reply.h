@@ -19,7 +19,10 @@ namespace inlay {
 absl::Status RefusalOf(const HttpReplyHead& head, absl::string_view what,
                        absl::string_view endpoint, bool has_token);
 
-// The hash in a reply's x-linked-etag, or else its etag, without quotes; empty where it is none.
+// The tag in the value of a header etag: without its quotes and without the W/ of a weak one.
+absl::string_view TagOf(absl::string_view etag);
+
+// The hash in a reply's x-linked-etag, or else its etag; empty where it is none.
 std::string HashOf(const HttpReplyHead& head);
 
 // The size in a reply's x-linked-size, or else, where the reply succeeded, its content-length.

@@ -194,6 +194,16 @@ TEST_F(FetchBlobTest, RefusesHeadersThatContradictTheList) {
   EXPECT_EQ(server_.downloads(), 0u);
 }
 
+// What lies between may make an etag a weak one.
+TEST_F(FetchBlobTest, TakesAWeakEtag) {
+  server_.AddFile(kFile, bytes_);
+  server_.SetChange([](const HubServerRequest& request, HubServerReply& reply) {
+    if (absl::StrContains(request.target, "/resolve/"))
+      reply.headers["X-Linked-Etag"] = "W/" + reply.headers["X-Linked-Etag"];
+  });
+  ExpectPulled(bytes_);
+}
+
 // A file that is in Git itself: the hub has no SHA-256 of it.
 TEST_F(FetchBlobTest, ChecksGitsHashes) {
   const std::string text = "hello\n";

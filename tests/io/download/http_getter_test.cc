@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -92,6 +93,20 @@ TEST_F(HttpGetterTest, SpeaksNoHttpWhereTheEndpointIsHttps) {
   const auto reply = (*getter)->Get({.url = "http://127.0.0.1:1/x"});
   EXPECT_EQ(reply.status().code(), absl::StatusCode::kInvalidArgument) << reply.status();
   EXPECT_THAT(std::string(reply.status().message()), HasSubstr("it is not https"));
+}
+
+// Nothing may fly through libcurl, which is C.
+TEST_F(HttpGetterTest, AnExceptionOfWhatTakesAReplyIsAnError) {
+  HubAccess access;
+  access.endpoint = server_.url();
+  const auto getter = HttpGetter::Create(access);
+  ASSERT_TRUE(getter.ok()) << getter.status();
+  const std::string url = absl::StrCat(server_.url(), kHubCdn, server_.AddFile(kFile, bytes_));
+  const auto throws = [](const auto&) -> absl::Status { throw std::runtime_error("no"); };
+  EXPECT_EQ((*getter)->Get({.url = url, .on_head = throws}).status().code(),
+            absl::StatusCode::kInternal);
+  EXPECT_EQ((*getter)->Get({.url = url, .on_body = throws}).status().code(),
+            absl::StatusCode::kInternal);
 }
 
 TEST_F(HttpGetterTest, BoundsHeaders) {
