@@ -46,14 +46,14 @@ bool Eventually(const std::function<bool()>& done) {
 
 class OperationTest : public ::testing::Test {
  protected:
-  void Start(const LoadedModel& model, ServiceOptions options = {}) {
+  void Start(ServiceOptions options = {}) {
     options.model_name = "m";
     options.note = [this](absl::string_view sentence) {
       const std::lock_guard lock(mutex_);
       notes_.emplace_back(sentence);
     };
     service_ = Must(Service::Create(
-        model, ChatRenderer::CreateFrom(*model.tokenizer, "{{ messages[0].content }}"), keys_,
+        model_, ChatRenderer::CreateFrom(*model_.tokenizer, "{{ messages[0].content }}"), keys_,
         std::move(options)));
   }
   std::shared_ptr<FakeReply> Complete(const json& changes = json::object()) {
@@ -71,6 +71,7 @@ class OperationTest : public ::testing::Test {
   }
 
   ApiKeys keys_;
+  LoadedModel model_ = LoadBard();
   std::unique_ptr<Service> service_;
 
  private:
@@ -85,7 +86,6 @@ class ChangedModelTest : public OperationTest {
     std::filesystem::copy_file(kBardPath, path_);
     model_ = Must(LoadModel(path_, {.threads = 1}));
   }
-  ~ChangedModelTest() override { service_ = nullptr; }  // before the model
   // As `touch` and programs that write to a file in place do.
   void Touch() {
     const timespec times[2] = {{.tv_sec = 1, .tv_nsec = 0}, {.tv_sec = 1, .tv_nsec = 0}};
@@ -103,13 +103,12 @@ class ChangedModelTest : public OperationTest {
 
   const TempFolder folder_;
   const std::string path_ = folder_.Path("model.gguf");
-  LoadedModel model_;
 };
 
 TEST_F(ChangedModelTest, AnAnswerThatFailsForItMakesTheServerUnhealthy) {
   ServiceOptions options;
   options.ping = absl::Hours(1);  // nothing looks at the file but the engine
-  Start(model_, options);
+  Start(options);
   Complete()->Wait();
   EXPECT_EQ(Ask(*service_, "GET", "/health")->status(), 200);
   EXPECT_TRUE(Shows("inlay_model_readable 1"));
@@ -132,7 +131,7 @@ TEST_F(ChangedModelTest, AnAnswerThatFailsForItMakesTheServerUnhealthy) {
 TEST_F(ChangedModelTest, IsNoticedWithoutARequest) {
   ServiceOptions options;
   options.ping = absl::Milliseconds(3);
-  Start(model_, options);
+  Start(options);
   EXPECT_EQ(Ask(*service_, "GET", "/health")->status(), 200);
   Touch();
   EXPECT_TRUE(Eventually([&] { return Ask(*service_, "GET", "/health")->status() == 503; }));
@@ -140,8 +139,7 @@ TEST_F(ChangedModelTest, IsNoticedWithoutARequest) {
 }
 
 TEST_F(OperationTest, RefusalsCountAmongRepliesAndProbesDoNot) {
-  const LoadedModel model = LoadBard();
-  Start(model);
+  Start();
   Complete()->Wait();
   Ask(*service_, "GET", "/v1/nowhere");
   service_->OnRefusal("/v1/completions", 401, "this server needs an API key");
@@ -160,8 +158,7 @@ TEST_F(OperationTest, RefusalsCountAmongRepliesAndProbesDoNot) {
 }
 
 TEST_F(OperationTest, FiguresOfTheServerAndItsAnswers) {
-  const LoadedModel model = LoadBard();
-  Start(model);
+  Start();
   Complete()->Wait();
   const std::string text = Metrics();
   EXPECT_THAT(text, HasSubstr(absl::StrCat("\",model=\"m\",fingerprint=\"",
@@ -185,10 +182,9 @@ TEST_F(OperationTest, FiguresOfTheServerAndItsAnswers) {
 }
 
 TEST_F(OperationTest, AnswersThatAreLateCountApart) {
-  const LoadedModel model = LoadBard();
   ServiceOptions options;
   options.deadline = absl::ZeroDuration();
-  Start(model, options);
+  Start(options);
   const auto reply = Complete();
   reply->Wait();
   EXPECT_EQ(reply->status(), 504);
@@ -198,11 +194,10 @@ TEST_F(OperationTest, AnswersThatAreLateCountApart) {
 }
 
 TEST_F(OperationTest, SessionsInMemoryTakeAShareOfThatForConversations) {
-  const LoadedModel model = LoadBard();
   ServiceOptions options;
   options.scheduler.context = 256;
   options.scheduler.memory = size_t{8} << 20;
-  Start(model, options);
+  Start(options);
   EXPECT_TRUE(Shows(absl::StrCat("inlay_session_memory_bytes ", 2 << 20)));
   EXPECT_TRUE(Shows("inlay_session_bytes 0"));
   const auto create = [&](size_t bytes) {
@@ -216,7 +211,7 @@ TEST_F(OperationTest, SessionsInMemoryTakeAShareOfThatForConversations) {
   EXPECT_EQ(create(size_t{3} << 19)->status(), 200);
   EXPECT_EQ(create(size_t{3} << 19)->status(), 503) << "there is no room for the second";
   options.scheduler.memory = size_t{8} << 30;
-  Start(model, options);
+  Start(options);
   EXPECT_TRUE(Shows(absl::StrCat("inlay_session_memory_bytes ", 1 << 30)));
 }
 
@@ -230,11 +225,10 @@ TEST_F(OperationTest, AStoreOfSessionsThatCannotBeReachedShows) {
     }
     std::atomic<bool> absent_ = false;
   };
-  const LoadedModel model = LoadBard();
   const auto store = std::make_shared<AbsentStore>(std::make_shared<MemoryStore>());
   ServiceOptions options;
   options.sessions = store;
-  Start(model, options);
+  Start(options);
   EXPECT_TRUE(Shows("inlay_sessions_up 1"));
   EXPECT_THAT(Metrics(), Not(HasSubstr("inlay_session_bytes")));
   for (const bool absent : {true, false}) {
