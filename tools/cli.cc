@@ -264,7 +264,10 @@ void SetRulesOfValues(CLI::App& app) {
     for (CLI::Option* option : command->get_options()) {
       if (option->get_items_expected_max() == 0) continue;
       option->check(NotEmpty);
-      if (option->nonpositional() && option->get_items_expected_max() == 1) option->take_last();
+      if (option->nonpositional() && option->get_items_expected_max() == 1 &&
+          option->get_multi_option_policy() == CLI::MultiOptionPolicy::Throw) {
+        option->take_last();
+      }
       const std::string type = option->get_type_name();
       if (absl::StartsWith(type, "INT") || absl::StartsWith(type, "UINT")) option->check(NotOctal);
     }
