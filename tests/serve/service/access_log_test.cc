@@ -3,13 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/steady_time.h"
 #include "gemma_like/chat/chat_renderer.h"
 #include "nlohmann/json.hpp"
 #include "serve/service/api_keys.h"
@@ -69,11 +72,30 @@ class AccessTest : public ::testing::Test {
         model_, ChatRenderer::CreateFrom(*model_.tokenizer, "{{ messages[0].content }}"), keys_,
         options));
   }
-  std::vector<json> Lines() {
-    service_ = nullptr;  // and with it the log
+  // Sends a request and waits for its reply and its line, which is written a little later: else the
+  // line of the next one might come before.
+  std::shared_ptr<FakeReply> AskAndLog(const std::string& body) {
+    const auto reply = Ask(*service_, "POST", "/v1/completions", body);
+    reply->Wait();
+    WaitForLines(++asked_);
+    return reply;
+  }
+  void WaitForLines(size_t count) const {
+    const absl::Time end = SteadyNow() + absl::Seconds(60);
+    while (ReadLines().size() < count && SteadyNow() < end) absl::SleepFor(absl::Milliseconds(1));
+  }
+  // What is logged once it has this many lines and the service has ended.
+  std::vector<json> Lines(size_t count) {
+    service_ = nullptr;
+    WaitForLines(count);
+    return ReadLines();
+  }
+  std::vector<json> ReadLines() const {
     std::vector<json> lines;
     std::ifstream file(path_);
-    for (std::string line; std::getline(file, line);) lines.push_back(json::parse(line));
+    // Without the last one, if its end is not written yet.
+    for (std::string line; std::getline(file, line) && !file.eof();)
+      lines.push_back(json::parse(line));
     return lines;
   }
 
@@ -82,18 +104,18 @@ class AccessTest : public ::testing::Test {
   const LoadedModel model_ = LoadBard();
   const ApiKeys keys_;
   std::unique_ptr<Service> service_;
+  size_t asked_ = 0;
 };
 
 TEST_F(AccessTest, NotesWhatARequestTookAndNoTexts) {
   json body = {{"prompt", "secret ROMEO:"}, {"max_tokens", 5}, {"n", 2}, {"ignore_eos", true}};
-  Ask(*service_, "POST", "/v1/completions", body.dump())->Wait();
+  AskAndLog(body.dump());
   body["stream"] = true;
-  const auto stream = Ask(*service_, "POST", "/v1/completions", body.dump());
-  stream->Wait();
-  Ask(*service_, "POST", "/v1/completions", R"({"prompt": 3})")->Wait();
+  const auto stream = AskAndLog(body.dump());
+  AskAndLog(R"({"prompt": 3})");
   Ask(*service_, "GET", "/health", "")->Wait();
   const size_t sent = stream->body().size();
-  const std::vector<json> lines = Lines();
+  const std::vector<json> lines = Lines(3);
   ASSERT_EQ(lines.size(), 3u);
   EXPECT_EQ(lines[0]["method"], "POST");
   EXPECT_EQ(lines[0]["path"], "/v1/completions");
@@ -117,7 +139,7 @@ TEST_F(AccessTest, NotesAClientThatHasGone) {
   stream->WaitFor("\"text\":\"");
   stream->Leave();
   stream->Wait();
-  const std::vector<json> lines = Lines();
+  const std::vector<json> lines = Lines(1);
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_EQ(lines[0]["client_gone"], true);
   EXPECT_GT(lines[0]["completion_tokens"], 0);
@@ -128,7 +150,7 @@ TEST_F(AccessTest, NotesTurnsOfSessions) {
   Ask(*service_, "POST", "/v1/sessions", R"({"name": "talk"})")->Wait();
   const json turn = {{"parent", 0}, {"content", "ROMEO:"}, {"max_tokens", 4}, {"ignore_eos", true}};
   Ask(*service_, "POST", "/v1/sessions/talk/turns", turn.dump())->Wait();
-  const std::vector<json> lines = Lines();
+  const std::vector<json> lines = Lines(2);
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_EQ(lines[1]["path"], "/v1/sessions/talk/turns");
   EXPECT_EQ(lines[1]["completion_tokens"], 4);
@@ -137,7 +159,7 @@ TEST_F(AccessTest, NotesTurnsOfSessions) {
 TEST_F(AccessTest, NotesWhatTheServerRefuses) {
   service_->OnRefusal("/v1/messages", 413, "the body is too long");
   service_->OnRefusal("/health", 403, "no");
-  const std::vector<json> lines = Lines();
+  const std::vector<json> lines = Lines(1);
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_EQ(lines[0]["path"], "/v1/messages");
   EXPECT_EQ(lines[0]["status"], 413);

@@ -166,7 +166,7 @@ TEST(AnswerLogTest, AppendsWithoutWaitingForAReader) {
   for (int i = 0; i < 100; ++i) log->Append([&] { return long_one; });
   EXPECT_LE(log->waiting_bytes(), most);
   WaitUntil([&] { return !notes.all().empty(); });
-  EXPECT_THAT(notes.all(), ElementsAre(HasSubstr("records wait already for " + pipe.path())));
+  EXPECT_THAT(notes.all(), ElementsAre(HasSubstr("lines wait already for " + pipe.path())));
   const uint64_t lost = log->lost();
   EXPECT_GT(lost, 0u);
   EXPECT_LT(lost, 100u);
