@@ -119,6 +119,7 @@ std::string WholeText() {
                       .scheduler = scheduler,
                       .embeddings = &embeddings,
                       .answer_log = {ServiceStats::Log()},
+                      .lost_access_lines = 0,
                       .server = {{.resident_bytes = 1}},
                       .sessions = {{.memory = {{.bytes = 0, .most_bytes = 1}}}}});
 }
