@@ -201,7 +201,6 @@ TEST(CommandLine, HintsAtCommandsOfOtherNames) {
   ExpectError(RunProgram({"sing"}), 2, HasSubstr("'sing' is not one of the commands"));
 }
 
-TEST(CommandLine, EchoesUnknownArgumentsInOrder) {
 // CLI11 would read "-hf" as "-h" and print the help.
 TEST(CommandLine, OptionsFollowACommand) {
   ExpectError(RunProgram({"-hf", "user/repo", "-p", "hi"}), 2,
@@ -250,6 +249,7 @@ TEST(CommandLine, SaysWhatQuantizeHasDone) {
   unlink(again.c_str());
 }
 
+TEST(CommandLine, EchoesUnknownArgumentsInOrder) {
   ExpectError(RunProgram({"configs", "--one", "-o", "json", "--two", "three", "--four"}), 2,
               HasSubstr("unknown arguments --one --two three --four; see inlay configs --help"));
   ExpectError(
