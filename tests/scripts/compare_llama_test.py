@@ -62,7 +62,7 @@ if "broken" in value("-m"):
         self.assertEqual(done.returncode, 1)
         self.assertIn("| m | 100 | 50.0 | 2.00 |", done.stdout)
         self.assertNotIn("broken", done.stdout)
-        self.assertIn("1 measurements failed: broken:Q8_0, threads: 2: ", done.stderr)
+        self.assertIn("1 measurement failed: broken:Q8_0, threads: 2: ", done.stderr)
         self.assertIn("damaged weights", done.stderr)
         self.assertEqual(len(json.loads(save.read_text())), 2)
         self.assertEqual(os.listdir(self.folder / "made"), [])

@@ -267,7 +267,8 @@ class Report(ScriptTest):
 
         def git(*words):
             return subprocess.run(
-                ["git", "-C", source, "-c", "user.name=a", "-c", "user.email=a@b", *words],
+                ["git", "-C", source, "-c", "user.name=a", "-c", "user.email=a@b",
+                 "-c", "commit.gpgsign=false", *words],
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=True).stdout.strip()
 
         def commit():
