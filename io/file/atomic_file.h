@@ -25,8 +25,8 @@ absl::StatusOr<std::string> FollowLinks(const std::string& path);
 // operation, or a folder that must not be read, is no error.
 absl::Status SyncFolderOf(const std::string& path);
 
-// Whether a temporary name that an AtomicFile gives its file ends so: a name beside the file's own
-// is that name with such an ending.
+// Whether an AtomicFile may have appended this to its file's name for the temporary name beside it:
+// a dot and eight hexadecimal digits.
 bool IsTemporaryEnding(absl::string_view ending);
 
 // Without Commit, the new file disappears with the object, and an existing file of that name is

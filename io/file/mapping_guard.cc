@@ -23,7 +23,7 @@ bool MapZeros(uintptr_t address) {
     const uint64_t version = range->version.load();
     const uintptr_t begin = range->begin.load(), end = range->end.load();
     if (address < begin || address >= end) continue;
-    // The ends of two ranges that had this memory one after the other are those of neither.
+    // Ends that changed meanwhile may be of two mappings, and the address is in neither.
     if (version % 2 != 0 || range->version.load() != version) continue;
     // The file has no bytes after the first missing page either.
     const uintptr_t page = address / page_bytes * page_bytes;

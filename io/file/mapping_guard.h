@@ -20,7 +20,7 @@ void GuardMappedFiles();
 // A mapped range that the handler covers. Never freed, only reused, since the handler may read it
 // at any time.
 struct GuardedRange {
-  // Odd while `begin` and `end` change. Of a range that a thread is reading it does not change.
+  // Odd while `begin` and `end` change, which they do not while a thread reads the range.
   std::atomic<uint64_t> version = 0;
   std::atomic<uintptr_t> begin = 0;
   std::atomic<uintptr_t> end = 0;  // 0: free

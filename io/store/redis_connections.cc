@@ -45,7 +45,7 @@ struct RedisConnections::Lease::Idle {
   }
 
   std::mutex mutex;
-  std::array<Entry, kMostIdle> entries;  // the first `count`, that which was used last behind
+  std::array<Entry, kMostIdle> entries;  // the first `count`, most recently used last
   size_t count = 0;
 };
 

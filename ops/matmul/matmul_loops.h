@@ -14,7 +14,7 @@
 namespace inlay {
 
 // Kernels for CPUs without instructions for products of bytes unpack at most so many tiles at once,
-// and then multiply them by all tokens. With this many tokens they do so for every format.
+// and then multiply them by all tokens. From this many tokens on they do so for every format.
 inline constexpr size_t kUnpackedTiles = 4;
 inline constexpr size_t kManyUnpackedTokens = 20;
 
