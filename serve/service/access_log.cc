@@ -1,10 +1,10 @@
 #include "serve/service/access_log.h"
 
 #include <cmath>
-#include <exception>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
 #include "base/steady_time.h"
@@ -67,8 +67,9 @@ absl::StatusOr<std::unique_ptr<AccessLog>> AccessLog::Open(const std::string& pa
   return std::unique_ptr<AccessLog>(new AccessLog(std::move(lines)));
 }
 
-void AccessLog::Append(AccessRecord record) noexcept {
+void AccessLog::Append(absl::FunctionRef<AccessRecord()> make) noexcept {
   lines_->Append([&]() -> LineLog::Line {
+    AccessRecord record = make();
     const size_t bytes = MemoryOf(record);
     return {.make = [record = std::move(record)] { return AccessLine(record); }, .bytes = bytes};
   });
@@ -123,7 +124,7 @@ void Access::End() noexcept {
     record = std::move(record_);
   }
   record.seconds = SteadyNow() - begin_;
-  log_->Append(std::move(record));
+  log_->Append([&] { return std::move(record); });
 }
 
 }  // namespace inlay::serve

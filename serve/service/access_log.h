@@ -10,9 +10,9 @@
 #include <string>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "serve/http/http_server.h"
 #include "serve/service/line_log.h"
@@ -22,12 +22,13 @@ namespace inlay::serve {
 // What the log tells of a request.
 struct AccessRecord {
   absl::Time arrived;
-  std::string id =
-      {};  // the reply's x-request-id; "" where the server refused what it had not read
+  // The reply's x-request-id; "" where the HTTP server itself has replied: Service::OnRefusal.
+  std::string id = {};
   std::string client = {};  // the name of its key; "" where no key was found
   std::string method = {};  // "" as the id
   std::string path = {};
-  int status = 0;                                 // of HTTP; 0: no reply began
+  // Of HTTP. 0: no reply began. What the HTTP server sends then has a record of its own.
+  int status = 0;
   absl::Duration seconds = absl::ZeroDuration();  // to the reply's end, which may not be sent yet
   std::optional<absl::Duration> first = std::nullopt;  // to a stream's beginning
   uint64_t bytes = 0;                                  // of the reply's body
@@ -50,7 +51,9 @@ class AccessLog {
   static absl::StatusOr<std::unique_ptr<AccessLog>> Open(const std::string& path,
                                                          LineLogOptions options = {});
 
-  void Append(AccessRecord record) noexcept;
+  // Takes the record that make() returns to be written, or counts it as lost, also where make() or
+  // this finds no memory. It does not wait.
+  void Append(absl::FunctionRef<AccessRecord()> make) noexcept;
 
   // As LineLog's.
   absl::Status Reopen() { return lines_->Reopen(); }

@@ -267,10 +267,8 @@ std::optional<Refusal> ModelService::Admit(const HttpRequest& request, bool has_
 
 void ModelService::LogRefusal(absl::string_view path, int status) const noexcept {
   if (options_.access_log == nullptr) return;
-  (void)OrOutOfMemory("this line", [&] {
-    options_.access_log->Append(
-        {.arrived = absl::Now(), .path = std::string(path), .status = status});
-    return absl::OkStatus();
+  options_.access_log->Append([&]() -> AccessRecord {
+    return {.arrived = absl::Now(), .path = std::string(path), .status = status};
   });
 }
 
