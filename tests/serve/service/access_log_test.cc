@@ -148,6 +148,7 @@ TEST_F(AccessTest, NotesAClientThatHasGone) {
 
 TEST_F(AccessTest, NotesTurnsOfSessions) {
   Ask(*service_, "POST", "/v1/sessions", R"({"name": "talk"})")->Wait();
+  WaitForLines(1);  // else the turn's might come before
   const json turn = {{"parent", 0}, {"content", "ROMEO:"}, {"max_tokens", 4}, {"ignore_eos", true}};
   Ask(*service_, "POST", "/v1/sessions/talk/turns", turn.dump())->Wait();
   const std::vector<json> lines = Lines(2);
