@@ -45,7 +45,7 @@ void AnswerReply::Accepted() {
 
 void AnswerReply::Ping(absl::Time before) {
   const std::lock_guard lock(mutex_);
-  if (!over_ && stream_.IsSilentSince(before)) stream_.Write(writer_->Ping());
+  if (!over_ && stream_.started() && stream_.IsSilentSince(before)) stream_.Write(writer_->Ping());
 }
 
 void AnswerReply::Fail(const absl::Status& status) {
