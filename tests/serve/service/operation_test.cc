@@ -72,11 +72,13 @@ class OperationTest : public ::testing::Test {
 
   ApiKeys keys_;
   LoadedModel model_ = LoadBard();
-  std::unique_ptr<Service> service_;
 
  private:
   std::mutex mutex_;  // guards the next member
   std::vector<std::string> notes_;
+
+ protected:
+  std::unique_ptr<Service> service_;  // last: it uses all others
 };
 
 // A model of its own whose file a test may change.
