@@ -51,8 +51,8 @@ class ChatFormat {
                                             absl::Span<const int32_t> conversation,
                                             bool ends_with_answer) const = 0;
 
-  // Tells formats apart that write the same messages otherwise: by their template, or by the tools
-  // and variables that it is given.
+  // Differs between formats that write the same messages differently: those of other templates, or
+  // of the same one with other tools or variables.
   virtual uint64_t fingerprint() const = 0;
 
   // How answers have their parts; MarkerTokens are to be in their texts. By default all is text.

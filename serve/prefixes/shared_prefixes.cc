@@ -243,7 +243,7 @@ absl::Status SharedPrefixes::TryOffer(absl::string_view owner, const KVCache& ca
   TextSink sink(bytes);
   INLAY_RETURN_IF_ERROR(snapshot->Save(model_, sink));
   const auto held = Hold(std::move(bytes), held_);
-  // Before the job is queued, which may end at any time then and take this back.
+  // Before the job is queued: the job may end at once, and forgets what it could not store.
   known_.Add(root, length, states.back());
   absl::Cleanup not_taken = [&] { known_.Remove(root, length, states.back()); };
   const bool taken =

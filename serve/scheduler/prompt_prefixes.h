@@ -57,8 +57,8 @@ class PromptPrefixes {
 
   size_t snapshots() const { return snapshots_.snapshots(); }
   size_t bytes() const { return snapshots_.bytes(); }
-  // Prompts that began with a state from another server, and their tokens that were at hand for the
-  // first time by that.
+  // Prompts that began with a state from another server, and how many of their tokens no snapshot
+  // of this server had.
   uint64_t shared_hits() const { return shared_hits_; }
   uint64_t shared_tokens() const { return shared_tokens_; }
 

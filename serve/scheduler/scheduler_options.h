@@ -39,8 +39,8 @@ struct SchedulerOptions {
   std::optional<DraftCosts> draft_costs = std::nullopt;
   // Where other servers leave states of prompts, and find those of this one; null: nowhere.
   std::shared_ptr<SharedPrefixes> shared_prefixes = nullptr;
-  // How long Drain waits for the ends of answers that it has cancelled: a layer, after which a step
-  // looks whether its answers are cancelled, and what listeners take to hear of it.
+  // How long Drain waits for answers that it has cancelled. They end after the layer that is being
+  // computed, and their listeners are told then.
   absl::Duration time_to_cancel = absl::Seconds(5);
   // Called with each error that an answer ends with, on the scheduler's thread. Returns the error
   // that its client is told instead. It must not throw. Null: clients are told the error itself.

@@ -55,7 +55,8 @@ class Service {
   // What determines the bytes of an answer besides its request: see Fingerprints::service.
   virtual const std::string& service_fingerprint() const = 0;
 
-  // OK while the model can be read; else the error by which every request fails from now on.
+  // OK while the model can be read. Else why it cannot, which fails every answer from now on; the
+  // message names the file, and is for the operator.
   virtual absl::Status weights() const = 0;
 
   // The longest conversation in tokens, or text where the model embeds: see Scheduler::context().
