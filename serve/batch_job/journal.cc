@@ -122,7 +122,10 @@ absl::StatusOr<std::optional<JournalEntry>> JournalReader::Next() {
     whole_ = line->offset + line->text.size() + 1;
     const std::optional<absl::string_view> content = ContentOf(line->text);
     ended_ = content.has_value() && IsEnd(*content);
-    if (ended_) continue;
+    if (ended_) {
+      end_ = line->offset;
+      continue;
+    }
     std::optional<JournalEntry> entry = content.has_value() ? EntryOf(*content) : std::nullopt;
     const bool own = entry.has_value() && entry->request < requests_ &&
                      entry->request % shard_.count == shard_.index;
@@ -210,8 +213,9 @@ absl::Status Journal::Read(JournalReader& reader, bool retry_failed) {
   }
   results_ = static_cast<size_t>(std::count(has_.begin(), has_.end(), true));
   damaged_ = reader.damaged();
-  size_ = reader.whole();
   ended_ = reader.ended() && results_ == has_.size();
+  // The end of a journal that lacks results is cut off: another shard would join it as it is.
+  size_ = ended_ ? reader.whole() : reader.without_end();
   return absl::OkStatus();
 }
 

@@ -74,6 +74,8 @@ class JournalReader {
   size_t damaged() const { return damaged_; }
   // The bytes of the lines that were read: all but a last one without a newline.
   uint64_t whole() const { return whole_; }
+  // The same without the end, where that is the last line.
+  uint64_t without_end() const { return ended_ ? end_ : whole_; }
   int fd() const { return file_.fd(); }
 
  private:
@@ -85,6 +87,7 @@ class JournalReader {
   size_t requests_;
   std::unique_ptr<LineSource> lines_;
   uint64_t whole_ = 0;
+  uint64_t end_ = 0;  // the offset of the last end
   size_t damaged_ = 0;
   bool restarts_ = false;
   bool ended_ = false;

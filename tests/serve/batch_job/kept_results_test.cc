@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "serve/batch_job/batch_job.h"
+#include "serve/batch_job/journal.h"
 #include "serve/batch_job/kept_journals.h"
 #include "serve/batch_job/request_file.h"
 #include "serve/batch_job/result_file.h"
@@ -296,6 +297,22 @@ TEST_F(KeptResultsTest, FailedRequestsAreRetried) {
   EXPECT_EQ(asked_, 9u);
   EXPECT_EQ(ReadAll(out_), whole);
   ExpectNothingElse({"in", "out", "whole"});
+}
+
+// Another shard that is done meanwhile must not join what failed.
+TEST_F(KeptResultsTest, AShardThatIsRetriedIsNotDone) {
+  const std::string whole = Whole();
+  ASSERT_TRUE(Run(2, out_, {0, 2}).ok());
+  {
+    const RequestFile requests = Must(RequestFile::Open(input_));
+    const Journal retried =
+        Must(Journal::Open(out_ + ".part.0-of-2", Identity(requests), {0, 2}, requests.size(),
+                           {.restart = false, .retry_failed = true}));
+    EXPECT_GT(retried.retried(), 0u);
+    EXPECT_THAT(Must(Run(3, out_, {1, 2})).missing, ElementsAre(0u));
+  }
+  EXPECT_TRUE(Must(Run(4, out_, {0, 2})).joined);
+  EXPECT_EQ(ReadAll(out_), whole);
 }
 
 TEST_F(KeptResultsTest, AFolderThatIsNotThere) {
