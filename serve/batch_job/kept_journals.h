@@ -17,7 +17,7 @@ namespace inlay::serve {
 // The time (JobIdentity::time) of what is kept of a job with these requests (RequestFile::Content):
 // by a journal of the shard or of another one, or else by the output. So a job goes on whose file
 // of requests was copied or touched. Where the job restarts, only journals of a restart count.
-// Nothing where nothing says it; a file that cannot be read says nothing.
+// Nothing where no file has it; one that cannot be read counts as missing.
 absl::StatusOr<std::optional<int64_t>> FindJobTime(const std::string& out, const Shard& shard,
                                                    const std::string& input, bool restart);
 

@@ -119,8 +119,8 @@ absl::StatusOr<BatchRequest> ParseBatchRequest(absl::string_view line) {
 absl::StatusOr<RequestFile> RequestFile::Open(const std::string& path) {
   absl::StatusOr<OpenFile> opened = OpenFile::Open(path, O_RDONLY);
   if (absl::IsInvalidArgument(opened.status())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(opened.status().message(), ": a job that goes on reads it again"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        opened.status().message(), "; a job that goes on reads its file of requests again"));
   }
   INLAY_RETURN_IF_ERROR(opened.status());
   RequestFile file(path, *std::move(opened));

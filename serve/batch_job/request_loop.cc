@@ -202,7 +202,7 @@ class Loop {
   std::deque<size_t> again_;  // refused for lack of memory
   // All others have their results, and those of `again_` are submitted one after the other.
   bool last_try_ = false;
-  std::deque<size_t> refused_;  // then, too
+  std::deque<size_t> refused_;  // refused in that last try as well
 };
 
 }  // namespace

@@ -98,8 +98,11 @@ absl::StatusOr<JoinOutcome> Join(const std::string& out, const RequestFile& requ
       AtomicFile file,
       AtomicFile::Create(out, FileKind::kOther, replaces ? Replace::kSameKind : Replace::kNothing));
   for (size_t i = 0; i < places.size(); ++i) {
+    const std::string path = JournalPath(out, {i % shards, shards});
     INLAY_ASSIGN_OR_RETURN(const std::string line, ReadAt(journals[i % shards].fd(),
-                                                          places[i].offset, places[i].size, out));
+                                                          places[i].offset, places[i].size, path));
+    if (line.size() < places[i].size)
+      return absl::DataLossError(absl::StrCat(path, " has become shorter"));
     INLAY_RETURN_IF_ERROR(Write(file, line));
     INLAY_RETURN_IF_ERROR(Write(file, "\n"));
   }

@@ -20,8 +20,8 @@ namespace inlay::serve {
 
 // What has become of the shards of a job.
 struct JoinOutcome {
-  std::vector<size_t>
-      missing;        // shards without all of their results; with any, nothing was written
+  // Shards without all of their results; with any, nothing was written.
+  std::vector<size_t> missing;
   size_t failed = 0;  // results with a status other than 200
 };
 
@@ -51,7 +51,7 @@ absl::StatusOr<std::optional<size_t>> ReadResults(const std::string& out,
                                                   const JobIdentity& identity,
                                                   const OnResult& on_result);
 
-// When the first result in `out` that says so was created; nothing where there is none.
+// The time of creation in the first result of `out` that has one; nothing where none has.
 std::optional<int64_t> CreationTimeIn(const std::string& out);
 
 }  // namespace inlay::serve

@@ -423,7 +423,7 @@ TEST_F(BatchTest, AModelThatCannotBeReadAnyMoreFailsNoRequest) {
   WriteFile(model, bytes);
   const ProgramResult done = RunProgram(command);
   EXPECT_EQ(done.status, 3) << done.err;
-  EXPECT_THAT(done.err, HasSubstr(absl::StrCat(" of 24 results ")));
+  EXPECT_THAT(done.err, HasSubstr(" of 24 results "));
   EXPECT_THAT(done.err, HasSubstr("inlay: 5 of 24 requests failed"));
   const std::string first = ReadFile(out);
   EXPECT_EQ(unlink(out.c_str()), 0);

@@ -78,7 +78,7 @@ ServiceOptions OptionsOf(const BatchFlags& flags, const LoadedModel& model, size
   return options;
 }
 
-// "0/8, 3/8": of the shards that are missing the first ones.
+// The first of these shards, as "0/8, 3/8".
 std::string Names(const std::vector<size_t>& shards, size_t count) {
   constexpr size_t kMostNamed = 8;
   std::vector<std::string> names;
