@@ -286,8 +286,9 @@ std::string RanksNote(absl::string_view command) {
   const int size = std::max(number("OMPI_COMM_WORLD_SIZE", 1), number("PMI_SIZE", 1));
   const int rank = std::max(number("OMPI_COMM_WORLD_RANK", 0), number("PMI_RANK", 0));
   if (size < 2 || rank != 0) return "";
-  return absl::StrCat("inlay: each of the ", size, " processes does all of this work: inlay-mpi ",
-                      command, " shares it among them\n");
+  return absl::StrCat("inlay: each of the ", size,
+                      " processes does all of this work; with inlay-mpi ", command,
+                      " they do it once, together\n");
 }
 
 // Ends the program as SIGPIPE ends others in `inlay inspect | head -1`, unless its parent process

@@ -240,7 +240,7 @@ TEST(CommandLine, SaysWhatQuantizeHasDone) {
   EXPECT_THAT(first.err, AllOf(testing::ContainsRegex(
                                    "models/bard.gguf: [0-9.]+ MB of weights are now [0-9.]+ "
                                    "MB\n"),
-                               HasSubstr("llama-quantize calls so what is Q4_K_M here\n"),
+                               HasSubstr("what llama-quantize calls Q4_K is Q4_K_M here\n"),
                                testing::Not(HasSubstr("already"))));
   const ProgramResult second = RunProgram({"quantize", out, again, "Q8_0"});
   EXPECT_THAT(second.err, testing::ContainsRegex("the source is already [A-Z0-9_]+ in [0-9]+ "
@@ -318,8 +318,8 @@ TEST(CommandLine, ProcessesOfMpiAreTold) {
   };
   const ProgramResult first = run("0", "2");
   EXPECT_EQ(first.err,
-            "inlay: each of the 2 processes does all of this work: inlay-mpi tokenize shares it "
-            "among them\n");
+            "inlay: each of the 2 processes does all of this work; with inlay-mpi tokenize they do "
+            "it once, together\n");
   EXPECT_EQ(first.out, alone.out);
   EXPECT_EQ(with({{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}}).err, first.err);
   EXPECT_THAT(run("1", "2").err, IsEmpty()) << "the first tells it";
@@ -392,8 +392,8 @@ TEST(Limits, NameTheInstructionSetOfThePeaks) {
       best);
   EXPECT_THAT(RunProgram({"limits", "-t", "2"}, forced).out,
               AllOf(HasSubstr(worst + ", forced by INLAY_TARGET"),
-                    testing::ContainsRegex("dot products with 1 thread .* by " + best + "\n"),
-                    testing::ContainsRegex("dot products with 2 threads .* by " + best + "\n")));
+                    testing::ContainsRegex("dot products, 1 thread .* by " + best + "\n"),
+                    testing::ContainsRegex("dot products, 2 threads .* by " + best + "\n")));
 }
 
 TEST(Configs, ListsThemAll) {

@@ -74,10 +74,10 @@ nlohmann::ordered_json MeasuredJson(const Measured& m) {
 }
 
 std::string PeaksText(size_t threads, const Measured& m, const Peaks& peaks) {
-  const std::string with = absl::StrCat(" with ", Plural(threads, "thread"));
+  const std::string by = absl::StrCat(", ", Plural(threads, "thread"));
   return Format("%-30s%.1f GB/s\n%-30sint8 %.0f, bf16 %.0f, f32 %.0f Gop/s by %s\n",
-                "reading memory" + with, peaks.read / 1e9, "dot products" + with,
-                peaks.dots.int8 / 1e9, peaks.dots.bf16 / 1e9, peaks.dots.f32 / 1e9, m.dot_target);
+                "reading memory" + by, peaks.read / 1e9, "dot products" + by, peaks.dots.int8 / 1e9,
+                peaks.dots.bf16 / 1e9, peaks.dots.f32 / 1e9, m.dot_target);
 }
 
 std::string MeasuredText(const Measured& m) {

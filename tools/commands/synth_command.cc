@@ -80,8 +80,8 @@ absl::Status NotePlan(const GgufFile& file, const Quantization& quantization) {
                     ": what that type has lost is lost here, too\n");
   }
   if (!quantization.mix && (type == "Q4_K" || type == "Q5_K")) {
-    absl::StrAppend(&text, type, " is the type of all matrices; llama-quantize calls so what is ",
-                    type, "_M here\n");
+    absl::StrAppend(&text, type, " is the type of all matrices; what llama-quantize calls ", type,
+                    " is ", type, "_M here\n");
   }
   WriteNote(text);
   return absl::OkStatus();
