@@ -100,6 +100,10 @@ void WriteNote(absl::string_view text) {
   err.Finish().IgnoreError();
 }
 
+void WriteSentence(absl::string_view sentence) {
+  WriteNote(absl::StrCat("inlay: ", sentence, "\n"));
+}
+
 void WriteDimmedNote(absl::string_view text) {
   if (text.empty()) return;
   Output err(STDERR_FILENO);

@@ -57,6 +57,8 @@ size_t TerminalColumns(int fd);
 void WriteNote(absl::string_view text);
 // The same, dimmed on a terminal with colour.
 void WriteDimmedNote(absl::string_view text);
+// WriteNote() of the line "inlay: SENTENCE".
+void WriteSentence(absl::string_view sentence);
 
 // Whether a status from an Output says that the reader of its pipe is gone.
 bool IsClosedPipe(const absl::Status& status);

@@ -13,7 +13,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/format.h"
 #include "base/plural.h"
@@ -65,8 +64,6 @@ struct BatchFlags {
 // No answer waits for a person here: a request for many answers may have them all waiting.
 constexpr size_t kNoLimit = std::numeric_limits<size_t>::max() / 2;
 
-void Note(absl::string_view sentence) { WriteNote(absl::StrCat("inlay: ", sentence, "\n")); }
-
 ServiceOptions OptionsOf(const BatchFlags& flags, const LoadedModel& model, size_t neighbours,
                          absl::Time time) {
   ServiceOptions options = MakeServiceOptions(flags.service, flags.model, model, neighbours);
@@ -74,7 +71,7 @@ ServiceOptions OptionsOf(const BatchFlags& flags, const LoadedModel& model, size
   options.scheduler.draft = MostDrafted(flags.draft);
   options.page = false;
   options.reproducible_at = time;
-  options.note = Note;
+  options.note = WriteSentence;
   return options;
 }
 
@@ -193,8 +190,11 @@ absl::Status Run(BatchFlags flags) {
   INLAY_ASSIGN_OR_RETURN(
       const JobIdentity identity,
       IdentityOf(requests, model, *service, service_options, chosen.Identity(model), time));
-  BatchJobOptions options{
-      .out = flags.out, .shard = choice.shard, .mode = flags.mode, .loop = {}, .note = Note};
+  BatchJobOptions options{.out = flags.out,
+                          .shard = choice.shard,
+                          .mode = flags.mode,
+                          .loop = {},
+                          .note = WriteSentence};
   options.loop.most_in_flight = 2 * flags.service.parallel;
   options.loop.stop = [&interrupt] { return interrupt.requested(); };
   options.loop.check_handler = [&service] { return service->weights(); };

@@ -261,12 +261,10 @@ struct Logs {
 };
 
 absl::StatusOr<Logs> OpenLogs(const ServeFlags& flags) {
-  const serve::LineLogOptions options{.note = [](absl::string_view sentence) {
-    WriteNote(absl::StrCat("inlay: ", sentence, "\n"));
-  }};
+  const serve::LineLogOptions options{.note = WriteSentence};
   Logs logs;
   if (!flags.answer_log.empty() && flags.answer_log == flags.access_log) {
-    return absl::InvalidArgumentError(
+    return UsageError(
         absl::StrCat("--answer-log and --access-log cannot both write ", flags.answer_log));
   }
   if (!flags.answer_log.empty()) {
@@ -333,9 +331,7 @@ absl::Status Run(ServeFlags flags) {
     options.scheduler.draft_model = models.draft_model->engine.get();
   options.answer_log = logs.answers;
   options.access_log = logs.accesses;
-  options.note = [](absl::string_view sentence) {
-    WriteNote(absl::StrCat("inlay: ", sentence, "\n"));
-  };
+  options.note = WriteSentence;
   options.sessions = std::move(sessions);
   options.shared_prefixes = std::move(shared_prefixes);
   INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<Service> service,
