@@ -58,9 +58,9 @@ std::string ChatHelp(bool runs_here);
 std::string SystemText(absl::string_view system);
 std::string SystemOf(absl::string_view text);
 
-// What is shown of a turn; and the beginning of a text, at most `bytes` and dots where it is
-// longer.
+// What is shown of a turn.
 std::string ShownTurn(absl::string_view user, absl::string_view answer);
+// The text, or its first `bytes` bytes and dots where it is longer.
 std::string Shortened(absl::string_view text, size_t bytes);
 
 // What Tab completes in a chat: commands that work there, and the files that follow some of them.

@@ -24,10 +24,9 @@ class LineReader {
 
   // The next message without its newline. A line that ends with a backslash continues on the next
   // one; between """ and """ there can be any number of lines. Nothing at the end of the input, for
-  // a person also within a message, or
-  // when Ctrl-C is pressed twice where nothing was typed; once, or in the middle of a message, it
-  // begins anew. `prompt` is shown on a terminal only. Other signals that end programs end this one
-  // once the terminal is as it was.
+  // a person also within a message, or when Ctrl-C is pressed twice where nothing was typed; once,
+  // or in the middle of a message, it begins anew. `prompt` is shown on a terminal only. Other
+  // signals that end programs end this one once the terminal is as it was.
   std::optional<std::string> Next(const char* prompt);
 
   // The next line, for the answer to a question: not remembered, and Ctrl-C ends it.
