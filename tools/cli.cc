@@ -300,11 +300,12 @@ void EndByClosedPipe() {
 }
 
 // Ends the program as Ctrl-C ends others, after an error with this message ("": none). Only the
-// signal tells a shell that its loop is to end.
+// signal tells a shell that its loop is to end. The first of several ranks returns, so that it can
+// tell the others.
 int EndByInterrupt(absl::string_view message) {
   constexpr int kStatus = 128 + SIGINT;  // what a shell shows; for who ignores the signal
   if (!message.empty()) Fail(std::string(message), kStatus);
-  raise(SIGINT);
+  if (!ModelLoaderIsSet()) raise(SIGINT);
   return kStatus;
 }
 
