@@ -356,9 +356,9 @@ void AddMachineFlags(CLI::App& command, PlanFlags& flags) {
   command
       .add_option(
           "--prefill-share", flags.prefill_share,
-          "percent of these operations which prefill reaches (default: 60; where they are "
-          "measured here and AMX makes them 8, of bfloat16 20: give these beside --ops of a "
-          "machine with AMX)")
+          "percent of these operations which prefill reaches (default: 60, but where AMX is "
+          "measured here 8 for int8 and 20 for bfloat16; give these for another machine with AMX, "
+          "beside its --ops)")
       ->check(Above(0, 100));
   command
       .add_option("--copying", flags.copying,
