@@ -442,22 +442,23 @@ async function fork(name, place) {
 // The version before a turn.
 const versionBefore = (session, turn) => (turn === 0 ? 0 : session.turns[turn - 1].version);
 
-// Runs a turn in a branch that ends before this one.
-async function branch(turn, body) {
+// Runs a turn in a branch that ends before this one. `bodyOf` makes its body of the session that is left: a second
+// click may come when that is not shown any more.
+async function branch(turn, bodyOf) {
   await alone(async () => {
     const session = current();
     const made = await fork(active, { version: versionBefore(session, turn) });
     chat.editing = null;
-    await newTurn(made.name, { parent: made.version, ...body });
+    await newTurn(made.name, { parent: made.version, ...bodyOf(session) });
   });
 }
 
 function edit(turn, text) {
-  return branch(turn, { content: text });
+  return branch(turn, () => ({ content: text }));
 }
 
 function regenerate(turn) {
-  return branch(turn, { messages: current().turns[turn].messages });
+  return branch(turn, (session) => ({ messages: session.turns[turn].messages }));
 }
 
 async function proceed() {
