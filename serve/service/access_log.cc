@@ -92,6 +92,14 @@ void Access::SetClient(const std::string& name) {
   record_.client = name;
 }
 
+void Access::AddAnswer(const AnswerEnd& end) {
+  const AnswerUsage& usage = end.usage;
+  const bool first = end.choice == 0;
+  AddTokens({.prompt = first ? usage.prompt_tokens : 0,
+             .cached = first ? usage.cached_tokens : 0,
+             .completion = usage.completion_tokens});
+}
+
 void Access::AddTokens(const AccessRecord::Tokens& tokens) {
   const std::lock_guard lock(mutex_);
   if (!record_.tokens.has_value()) record_.tokens.emplace();

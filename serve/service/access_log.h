@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "serve/http/http_server.h"
+#include "serve/scheduler/answer_request.h"
 #include "serve/service/line_log.h"
 
 namespace inlay::serve {
@@ -78,6 +79,8 @@ class Access {
   Access& operator=(const Access&) = delete;
 
   void SetClient(const std::string& name);
+  // Adds the tokens of an answer; several answers to one prompt have its tokens in common.
+  void AddAnswer(const AnswerEnd& end);
   // Adds to the tokens so far.
   void AddTokens(const AccessRecord::Tokens& tokens);
   void StartReply(int status, bool is_stream);

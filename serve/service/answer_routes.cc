@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/format.h"
+#include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "base/xxh64.h"
 #include "gemma_like/chat/marker_tokens.h"
@@ -51,15 +52,6 @@ SamplingOptions ResolveSampling(const SamplingDefaults& defaults, const CallSamp
   sampling.logit_bias = call.logit_bias;
   sampling.seed = call.seed.value_or(seed);
   return sampling;
-}
-
-// Several answers to one prompt have it in common.
-void AddTokens(const AnswerEnd& end, Access& access) {
-  const AnswerUsage& usage = end.usage;
-  const bool first = end.choice == 0;
-  access.AddTokens({.prompt = first ? usage.prompt_tokens : 0,
-                    .cached = first ? usage.cached_tokens : 0,
-                    .completion = usage.completion_tokens});
 }
 
 }  // namespace
@@ -134,11 +126,11 @@ AnswerReply::OnAnswer AnswerRoutes::LogAnswers(const std::vector<AnswerRequest>&
                                                const Visit& visit) const {
   if (options_.answer_log == nullptr) {
     if (visit.access == nullptr) return nullptr;
-    return [access = visit.access](size_t, const AnswerEnd& end) { AddTokens(end, *access); };
+    return [access = visit.access](size_t, const AnswerEnd& end) { access->AddAnswer(end); };
   }
   return [this, requests, id = visit.request.id, client = visit.client.name, access = visit.access](
              size_t prompt, const AnswerEnd& end) {
-    if (access != nullptr) AddTokens(end, *access);
+    if (access != nullptr) access->AddAnswer(end);
     // What its client, the deadline or an error has cut was read up to there.
     const bool is_cut = !end.status.ok();
     if (is_cut && end.tokens.empty()) return;
@@ -162,23 +154,24 @@ AnswerReply::OnAnswer AnswerRoutes::LogAnswers(const std::vector<AnswerRequest>&
 void AnswerRoutes::SubmitAll(std::vector<AnswerRequest> requests, const Visit& visit,
                              const std::shared_ptr<AnswerReply>& answers) {
   std::vector<uint64_t> ids;
-  absl::Status status;
-  for (size_t i = 0; i < requests.size() && status.ok(); ++i) {
-    const absl::StatusOr<uint64_t> id =
-        scheduler_->Submit(std::move(requests[i]), answers->ListenerOf(i));
-    status = MarkTooLong(id.status());
-    if (id.ok()) ids.push_back(*id);
-  }
-  if (!status.ok()) {
-    // First: the others end as cancelled, which would be the reply otherwise.
-    answers->Fail(status);
-    for (const uint64_t id : ids) scheduler_->Cancel(id);
-    return;
-  }
-  answers->Accepted();
-  visit.reply->OnGone([this, ids] {
-    for (const uint64_t id : ids) scheduler_->Cancel(id);
+  const absl::Status status = OrOutOfMemory("this request", [&]() -> absl::Status {
+    ids.reserve(requests.size());
+    for (size_t i = 0; i < requests.size(); ++i) {
+      const absl::StatusOr<uint64_t> id =
+          scheduler_->Submit(std::move(requests[i]), answers->ListenerOf(i));
+      INLAY_RETURN_IF_ERROR(MarkTooLong(id.status()));
+      ids.push_back(*id);
+    }
+    answers->Accepted();
+    visit.reply->OnGone([this, ids] {
+      for (const uint64_t id : ids) scheduler_->Cancel(id);
+    });
+    return absl::OkStatus();
   });
+  if (status.ok()) return;
+  // First: the others end as cancelled, which would be the reply otherwise.
+  answers->Fail(status);
+  for (const uint64_t id : ids) scheduler_->Cancel(id);
 }
 
 absl::StatusOr<std::shared_ptr<const AnswerGrammar>> AnswerRoutes::GrammarFor(

@@ -18,6 +18,7 @@ class ReplayListener final : public AnswerListener {
   void OnStart(const AnswerUsage&) override {}
   bool OnUpdate(const AnswerUpdate&) override { return true; }
   void OnEnd(const AnswerEnd& end) override {
+    if (visit_.access != nullptr) visit_.access->AddAnswer(end);
     if (!end.status.ok()) return visit_.Fail(end.status);
     const std::optional<AnswerDifference> difference = Compare(record_.tokens, end.tokens);
     Json body = {{"same", !difference.has_value()}, {"same_fingerprint", same_server_}};

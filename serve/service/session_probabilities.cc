@@ -48,6 +48,7 @@ class ProbabilitiesListener final : public AnswerListener,
     return true;
   }
   void OnEnd(const AnswerEnd& end) override {
+    if (visit_.access != nullptr) visit_.access->AddAnswer(end);
     // Thousands of tokens take their time to be written, which the scheduler has not.
     const absl::Status status = OrOutOfMemory("this reply", [&] {
       INLAY_RETURN_IF_ERROR(end.status);

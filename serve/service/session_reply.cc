@@ -136,8 +136,7 @@ std::vector<AnswerEvent> EventsOf(const SessionAnswer& answer, const SessionAnsw
     return events;
   }
   const auto text_of = [](const Json& json, const char* key) {
-    const auto found = json.find(key);
-    return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
+    return JsonString(JsonMember(json, key));
   };
   for (const auto& [kind, key] : {std::pair(EventKind::kReasoning, "reasoning_content"),
                                   std::pair(EventKind::kText, "content")}) {

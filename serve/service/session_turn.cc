@@ -80,7 +80,7 @@ void RunningTurn::FailLocked(const absl::Status& status) noexcept {
   hold_.reset();
   const absl::Status told = parts_.visit.ForClient(status);
   stream_.Fail([&] { return ErrorEvent(told); });
-  if (!stream_.started()) parts_.visit.Fail(told);
+  if (!stream_.started()) parts_.visit.SendError(told);
 }
 
 void RunningTurn::OnStart(const AnswerUsage& usage) {

@@ -59,8 +59,9 @@ struct Visit {
   void Send(Json body) const { SendText(DumpJson(std::move(body))); }
   void SendText(std::string body) const { reply->Send(200, "application/json", std::move(body)); }
   // Replies with an error, also where there is no memory for that, as the status may say.
-  void Fail(const absl::Status& error) const noexcept {
-    const absl::Status status = ForClient(error);
+  void Fail(const absl::Status& error) const noexcept { SendError(ForClient(error)); }
+  // The same of one that ForClient has returned.
+  void SendError(const absl::Status& status) const noexcept {
     try {
       HttpHeaders headers = RetryHeaders(status);
       if (absl::IsUnauthenticated(status)) headers.emplace_back("WWW-Authenticate", "Bearer");
