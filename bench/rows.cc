@@ -84,6 +84,10 @@ void Measure(Limits& limits) {
 int Main(int argc, char** argv) {
   Limits& limits = GetLimits();
   limits.targets = RunnableTargets();
+  if (limits.targets.empty()) {
+    std::fputs("ops_bench: this program was compiled for other CPUs than this one\n", stderr);
+    return 1;
+  }
   if (const char* forced = std::getenv("INLAY_TARGET"); forced != nullptr && *forced != '\0')
     limits.targets.assign(1, forced);
   limits.own_time =

@@ -302,6 +302,10 @@ int Main(int argc, char** argv) {
     return 2;
   }
   const std::vector<std::string> targets = MeasuredTargets();
+  if (targets.empty()) {
+    std::fputs("static_bench: this program was compiled for other CPUs than this one\n", stderr);
+    return 1;
+  }
   Memory memory;
   std::vector<std::string> rows;
   std::string head = "| op | fixed | " + targets.front() + ", ns |";

@@ -9,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/byte_stream.h"
 #include "base/status_macros.h"
 #include "gemma_like/files/packed_file.h"
 #include "gemma_like/files/weights_hash.h"
@@ -117,8 +118,7 @@ absl::StatusOr<AtomicFile> WritePacked(const GgufFile& file, const ConfigEntry& 
     done += tensor.from_bytes();
     if (progress) progress(done, total);
   }
-  INLAY_RETURN_IF_ERROR(
-      writer.AppendData({reinterpret_cast<const uint8_t*>(tables.data()), tables.size()}));
+  INLAY_RETURN_IF_ERROR(writer.AppendData(AsBytes(tables.data(), tables.size())));
   INLAY_RETURN_IF_ERROR(file.CheckWhole());  // all of it was read
   return writer.Release();
 }

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/byte_stream.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "base/xxh64.h"
@@ -177,8 +178,7 @@ absl::Status ChatSession::Save(StateWriter& writer, SavedPart part) const {
           absl::StrCat("the system prompt, messages and answers of this chat take ", head.size(),
                        " bytes, more than the ", kMostSaid, " that can be saved"));
     }
-    INLAY_RETURN_IF_ERROR(
-        writer.Append({reinterpret_cast<const uint8_t*>(head.data()), head.size()}));
+    INLAY_RETURN_IF_ERROR(writer.Append(AsBytes(head)));
     return SaveSession(engine_, *cache_, writer, part);
   });
 }

@@ -42,10 +42,6 @@ auto ReadWhole(Read read) {
   return result;
 }
 
-absl::Span<const uint8_t> Bytes(absl::string_view text) {
-  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
-}
-
 // 128 bits of hash, so that two clients never share keys.
 std::string PrefixOf(absl::string_view client) {
   const uint64_t first = Xxh64Of(client.data(), client.size(), 1);
@@ -142,7 +138,7 @@ std::string SummaryText(const Session& session) {
 absl::StatusOr<SessionSummary> ReadSummary(const StateBeginning& state,
                                            const StoredSession& stored) {
   SessionSummary summary;
-  MemorySource reader(Bytes(state.bytes));
+  MemorySource reader(AsBytes(state.bytes));
   INLAY_ASSIGN_OR_RETURN(const StateHead head, ReadHead(reader, stored));
   INLAY_ASSIGN_OR_RETURN(const std::string text,
                          ReadText("summary", head.summary_bytes, kMostSummary, reader, stored));
@@ -260,8 +256,8 @@ absl::Status SessionStore::Save(const Hold& hold, const Session& session) {
                              store_->PutOver(hold.key_, hold.replaces_));
       INLAY_RETURN_IF_ERROR(
           writer->Append({reinterpret_cast<const uint8_t*>(&head), sizeof(head)}));
-      INLAY_RETURN_IF_ERROR(writer->Append(Bytes(summary)));
-      INLAY_RETURN_IF_ERROR(writer->Append(Bytes(document)));
+      INLAY_RETURN_IF_ERROR(writer->Append(AsBytes(summary)));
+      INLAY_RETURN_IF_ERROR(writer->Append(AsBytes(document)));
       return writer->Commit();
     }();
     if (!absl::IsAborted(status)) return errors_.OfStore(status);
