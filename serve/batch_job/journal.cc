@@ -28,7 +28,7 @@ namespace inlay::serve {
 namespace {
 
 constexpr size_t kHashDigits = 16;
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 
 std::string JournalLine(absl::string_view content) {
   return absl::StrCat(absl::Hex(Xxh64Of(content.data(), content.size()), absl::kZeroPad16), " ",
@@ -62,8 +62,15 @@ absl::StatusOr<JournalHeader> ParseHeader(const std::string& path,
   const std::optional<absl::string_view> content = ContentOf(line->text);
   if (!content.has_value()) return no_journal();
   INLAY_ASSIGN_OR_RETURN(const JsonDocument header, ParseJson("the journal's header", *content));
-  // Of any type: a member that is no number is another file's.
-  if (JsonMember(*header, "inlay_batch") != kVersion) return no_journal();
+  const Json& version = JsonMember(*header, "inlay_batch");
+  if (!version.is_number_integer()) return no_journal();
+  if (version != kVersion) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, " has results in version ", DumpJson(version),
+                     " of the journal, and this program reads version ", kVersion,
+                     ": the program that wrote them goes on with the job, and --restart discards "
+                     "these results"));
+  }
   const Json& shard = JsonMember(*header, "shard");
   if (!shard.is_string()) return no_journal();
   return JournalHeader{.shard = JsonString(shard),
@@ -163,7 +170,8 @@ bool HasJournalEnd(const std::string& path) {
 absl::Status RemoveJournal(const std::string& path) {
   const absl::Status read = ReadJournalHeader(path).status();
   if (absl::IsNotFound(read)) return absl::OkStatus();
-  INLAY_RETURN_IF_ERROR(read);
+  const bool other_version = absl::IsFailedPrecondition(read);
+  if (!other_version) INLAY_RETURN_IF_ERROR(read);
   if (unlink(path.c_str()) == 0 || errno == ENOENT) return absl::OkStatus();
   return absl::ErrnoToStatus(errno, absl::StrCat(path, " cannot be removed"));
 }

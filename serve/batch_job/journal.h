@@ -3,7 +3,7 @@
 // A journal is a text file. Each line begins with the hash (XXH64, 16 hexadecimal digits) of what
 // follows on it after a space:
 //
-//   HASH {"inlay_batch": 1, "shard": "0/4", "restart": true, "job": the job's identity}
+//   HASH {"inlay_batch": 2, "shard": "0/4", "restart": true, "job": the job's identity}
 //   HASH REQUEST STATUS RESULT     (the request's number, its HTTP status, the line of the output)
 //   HASH end RESULTS FAILED        (once each request of the shard has its result)
 //
@@ -50,14 +50,15 @@ struct JournalHeader {
   JobIdentity job;
 };
 
-// NotFound where there is no file; InvalidArgument where it is no journal.
+// NotFound where there is no file; InvalidArgument where it is no journal; FailedPrecondition, with
+// a sentence that names the version, where it is a journal of another one.
 absl::StatusOr<JournalHeader> ReadJournalHeader(const std::string& path);
 
 // Reads a journal, which may grow meanwhile.
 class JournalReader {
  public:
-  // NotFound where there is none. FailedPrecondition for a journal of another job or shard, with a
-  // sentence that says which (see CheckSameJob); InvalidArgument for another file.
+  // The errors of ReadJournalHeader, and FailedPrecondition for a journal of another job or shard,
+  // with a sentence that says which (see CheckSameJob).
   static absl::StatusOr<JournalReader> Open(const std::string& path, const JobIdentity& identity,
                                             const Shard& shard, size_t requests);
 
@@ -97,7 +98,8 @@ class JournalReader {
 // no file.
 bool HasJournalEnd(const std::string& path);
 
-// Removes a journal of any job and shard, if it is there; another file stays: InvalidArgument.
+// Removes a journal of any job, shard and version, if it is there; another file stays:
+// InvalidArgument.
 absl::Status RemoveJournal(const std::string& path);
 
 // What a job does with results that are kept.

@@ -24,19 +24,14 @@ namespace {
 
 constexpr size_t kMostNamed = 4;
 
-// The headers of the journals of a job's shards, the one of `first` first.
-std::vector<std::pair<std::string, JournalHeader>> HeadersOf(const std::string& out,
-                                                             const Shard& first, bool restart) {
-  std::vector<std::pair<std::string, JournalHeader>> headers;
+// Where the journals of a job's shards are, that of `first` first.
+std::vector<std::string> JournalPaths(const std::string& out, const Shard& first) {
+  std::vector<std::string> paths;
   for (size_t i = 0; i < first.count; ++i) {
-    const std::string path =
-        JournalPath(out, {.index = (first.index + i) % first.count, .count = first.count});
-    absl::StatusOr<JournalHeader> header = ReadJournalHeader(path);
-    // Another file in its place is an error once it is to be written or joined.
-    if (header.ok() && (!restart || header->restart))
-      headers.emplace_back(path, *std::move(header));
+    paths.push_back(
+        JournalPath(out, {.index = (first.index + i) % first.count, .count = first.count}));
   }
-  return headers;
+  return paths;
 }
 
 // The shard whose journal has this name beside an output of the name `out`, as JournalPath has it.
@@ -62,10 +57,10 @@ absl::StatusOr<std::vector<Shard>> OtherCounts(const std::string& out, size_t sh
   for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end;
        at.increment(error)) {
     const std::optional<Shard> shard = ShardOfName(at->path().filename().string(), name);
-    if (shard.has_value() && shard->count != shards &&
-        ReadJournalHeader(JournalPath(out, *shard)).ok()) {
-      others.push_back(*shard);
-    }
+    if (!shard.has_value() || shard->count == shards) continue;
+    const absl::Status header = ReadJournalHeader(JournalPath(out, *shard)).status();
+    const bool other_version = absl::IsFailedPrecondition(header);
+    if (header.ok() || other_version) others.push_back(*shard);
   }
   if (error) {
     return absl::ErrnoToStatus(error.value(),
@@ -106,8 +101,10 @@ absl::Status CheckOthers(const std::string& out, size_t shards, bool restart) {
 absl::StatusOr<std::optional<int64_t>> FindJobTime(const std::string& out, const Shard& shard,
                                                    const std::string& input, bool restart) {
   return OrOutOfMemory("the time of a job", [&]() -> absl::StatusOr<std::optional<int64_t>> {
-    for (const auto& [path, header] : HeadersOf(out, shard, restart)) {
-      if (header.job.input == input) return header.job.time;
+    for (const std::string& path : JournalPaths(out, shard)) {
+      const absl::StatusOr<JournalHeader> header = ReadJournalHeader(path);
+      if (header.ok() && (!restart || header->restart) && header->job.input == input)
+        return header->job.time;
     }
     if (restart) return std::nullopt;
     return CreationTimeIn(out);
@@ -117,9 +114,13 @@ absl::StatusOr<std::optional<int64_t>> FindJobTime(const std::string& out, const
 absl::Status CheckOtherShards(const std::string& out, const JobIdentity& identity,
                               const Shard& shard) {
   return OrOutOfMemory("the shards of a job", [&]() -> absl::Status {
-    for (const auto& [path, header] : HeadersOf(out, shard, /*restart=*/false)) {
-      if (path != JournalPath(out, shard))
-        INLAY_RETURN_IF_ERROR(CheckSameJob(path, header.job, identity));
+    for (const std::string& path : JournalPaths(out, shard)) {
+      if (path == JournalPath(out, shard)) continue;
+      const absl::StatusOr<JournalHeader> header = ReadJournalHeader(path);
+      const bool other_version = absl::IsFailedPrecondition(header.status());
+      if (other_version) return header.status();
+      // Another file in its place is an error once it is to be joined.
+      if (header.ok()) INLAY_RETURN_IF_ERROR(CheckSameJob(path, header->job, identity));
     }
     return absl::OkStatus();
   });

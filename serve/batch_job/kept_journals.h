@@ -21,9 +21,9 @@ namespace inlay::serve {
 absl::StatusOr<std::optional<int64_t>> FindJobTime(const std::string& out, const Shard& shard,
                                                    const std::string& input, bool restart);
 
-// The error of CheckSameJob for the first journal of the other shards that is of another job: its
-// results could never be joined with those of this shard. Not for a job that restarts, whose shards
-// discard what is there when their turn comes.
+// The error of CheckSameJob or ReadJournalHeader for the first journal of the other shards that is
+// of another job or another version: its results could never be joined with those of this shard.
+// Not for a job that restarts, whose shards discard what is there when their turn comes.
 absl::Status CheckOtherShards(const std::string& out, const JobIdentity& identity,
                               const Shard& shard);
 

@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/xxh64.h"
 #include "serve/batch_job/batch_job.h"
 #include "serve/batch_job/journal.h"
 #include "serve/batch_job/kept_journals.h"
@@ -196,6 +197,25 @@ TEST_F(KeptResultsTest, AShardOfAnotherJobIsRefusedAtOnce) {
   // A restart discards what is there, a shard after the other.
   EXPECT_THAT(Must(Run(2, out_, {1, 2}, kRequests, /*restart=*/true)).missing, ElementsAre(0u));
   EXPECT_TRUE(Must(Run(2, out_, {0, 2}, kRequests, /*restart=*/true)).joined);
+}
+
+// What an earlier version of the program has kept.
+TEST_F(KeptResultsTest, AnotherVersionIsRefusedAtOnce) {
+  const std::string header = R"({"inlay_batch":1,"shard":"0/2"})";
+  WriteAll(out_ + ".part.0-of-2",
+           absl::StrCat(absl::Hex(Xxh64Of(header.data(), header.size()), absl::kZeroPad16), " ",
+                        header, "\n"));
+  for (const Shard& shard : {Shard{0, 2}, Shard{1, 2}}) {
+    EXPECT_THAT(ErrorOf(Run(2, out_, shard)),
+                AllOf(HasSubstr("out.part.0-of-2 has results in version 1 of the journal, and this "
+                                "program reads version 2"),
+                      HasSubstr("--restart discards these results")));
+  }
+  EXPECT_THAT(ErrorOf(Run(2, out_)), HasSubstr("in 2 shards, not in 1"));
+  EXPECT_EQ(asked_, 0u);
+  ExpectNothingElse({"in", "out.part.0-of-2"});
+  EXPECT_TRUE(Must(Run(2, out_, {}, kRequests + 1, /*restart=*/true)).joined);
+  ExpectNothingElse({"in", "out"});
 }
 
 TEST_F(KeptResultsTest, AnotherNumberOfShardsIsRefused) {
