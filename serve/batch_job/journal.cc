@@ -29,6 +29,8 @@ namespace {
 
 constexpr size_t kHashDigits = 16;
 constexpr int kVersion = 2;
+// Bytes of a first line at most. All in it is short but for the defaults, which a command line has.
+constexpr size_t kMostHeader = size_t{4} << 20;
 
 std::string JournalLine(absl::string_view content) {
   return absl::StrCat(absl::Hex(Xxh64Of(content.data(), content.size()), absl::kZeroPad16), " ",
@@ -78,6 +80,16 @@ absl::StatusOr<JournalHeader> ParseHeader(const std::string& path,
                        .job = IdentityOf(JsonMember(*header, "job"))};
 }
 
+// What the first line says. Another file in the journal's place may have any length.
+absl::StatusOr<JournalHeader> ReadHeader(const OpenFile& file, const std::string& path) {
+  LineSource lines(file.fd(), path, kMostHeader);
+  const absl::StatusOr<std::optional<LineSource::Line>> line = lines.Next();
+  const bool too_long = absl::IsInvalidArgument(line.status());
+  if (too_long) return ParseHeader(path, std::nullopt);
+  INLAY_RETURN_IF_ERROR(line.status());
+  return ParseHeader(path, *line);
+}
+
 // "REQUEST STATUS RESULT"
 std::optional<JournalEntry> EntryOf(absl::string_view content) {
   const std::pair<absl::string_view, absl::string_view> first =
@@ -108,15 +120,16 @@ absl::StatusOr<JournalReader> JournalReader::Open(const std::string& path,
                                                   const JobIdentity& identity, const Shard& shard,
                                                   size_t requests) {
   INLAY_ASSIGN_OR_RETURN(OpenFile file, OpenFile::Open(path, O_RDONLY));
-  JournalReader reader(path, std::move(file), shard, requests);
-  INLAY_ASSIGN_OR_RETURN(const std::optional<LineSource::Line> line, reader.lines_->Next());
-  INLAY_ASSIGN_OR_RETURN(const JournalHeader header, ParseHeader(path, line));
+  INLAY_ASSIGN_OR_RETURN(const JournalHeader header, ReadHeader(file, path));
   INLAY_RETURN_IF_ERROR(CheckSameJob(path, header.job, identity));
   if (header.shard != shard.Text()) {
     return absl::FailedPreconditionError(absl::StrCat(path, " has results of shard ",
                                                       PrintableName(header.shard), " and not of ",
                                                       shard.Text(), "; --restart discards them"));
   }
+  JournalReader reader(path, std::move(file), shard, requests);
+  INLAY_ASSIGN_OR_RETURN(const std::optional<LineSource::Line> line, reader.lines_->Next());
+  if (!line.has_value()) return absl::DataLossError(absl::StrCat(path, " has become shorter"));
   reader.restarts_ = header.restart;
   reader.whole_ = line->text.size() + 1;
   return reader;
@@ -146,9 +159,7 @@ absl::StatusOr<std::optional<JournalEntry>> JournalReader::Next() {
 
 absl::StatusOr<JournalHeader> ReadJournalHeader(const std::string& path) {
   INLAY_ASSIGN_OR_RETURN(const OpenFile file, OpenFile::Open(path, O_RDONLY));
-  LineSource lines(file.fd(), path, LineSource::kAnyLength);
-  INLAY_ASSIGN_OR_RETURN(const std::optional<LineSource::Line> line, lines.Next());
-  return ParseHeader(path, line);
+  return ReadHeader(file, path);
 }
 
 bool HasJournalEnd(const std::string& path) {

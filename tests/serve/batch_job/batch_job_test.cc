@@ -123,7 +123,8 @@ TEST_F(BatchJobTest, WhatATornJournalHasCounts) {
                         content, "\n");
   };
   for (const std::string& text : {journal.substr(0, header - 1), std::string("notes of mine\n"),
-                                  with_header("inlay_batch", "1"), with_header("shard", 0)}) {
+                                  with_header("inlay_batch", "1"), with_header("shard", 0),
+                                  with_header("much", std::string(size_t{5} << 20, 'x'))}) {
     WriteAll(part, text);
     for (const bool restart : {false, true}) {
       const auto refused = Run(1, out_, {}, kRequests + 1, restart);
