@@ -23,6 +23,7 @@ struct BatchJobOptions {
   Shard shard;      // what this process does
   // `restart`: discard results of runs before this restart, and replace the output of a batch job.
   // `retry_failed`: have requests answered again that failed, also of an output that is complete.
+  // Shards do that for themselves: one whose failed requests were not retried counts as missing.
   JournalMode mode = {};
   RequestLoopOptions loop;
   // Told in a sentence what earlier runs have left, before the first request; may be null.

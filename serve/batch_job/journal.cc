@@ -45,7 +45,16 @@ std::optional<absl::string_view> ContentOf(absl::string_view line) {
   return absl::StartsWith(line, hash) ? std::optional(content) : std::nullopt;
 }
 
-bool IsEnd(absl::string_view content) { return absl::StartsWith(content, "end "); }
+constexpr char kRetried[] = " retried";
+
+// "end RESULTS FAILED" and perhaps kRetried.
+std::optional<JournalEnd> EndOf(absl::string_view content) {
+  if (!absl::ConsumePrefix(&content, "end ")) return std::nullopt;
+  JournalEnd end;
+  end.retried = absl::ConsumeSuffix(&content, kRetried);
+  const std::pair<absl::string_view, absl::string_view> numbers = absl::StrSplit(content, ' ');
+  return absl::SimpleAtoi(numbers.second, &end.failed) ? std::optional(end) : std::nullopt;
+}
 
 std::string Header(const JobIdentity& identity, const Shard& shard, bool restart) {
   return JournalLine(DumpJson({{"inlay_batch", kVersion},
@@ -141,7 +150,7 @@ absl::StatusOr<std::optional<JournalEntry>> JournalReader::Next() {
     if (!line.has_value() || !line->ended) return std::nullopt;
     whole_ = line->offset + line->text.size() + 1;
     const std::optional<absl::string_view> content = ContentOf(line->text);
-    ended_ = content.has_value() && IsEnd(*content);
+    ended_ = content.has_value() && EndOf(*content).has_value();
     if (ended_) {
       end_ = line->offset;
       continue;
@@ -162,20 +171,20 @@ absl::StatusOr<JournalHeader> ReadJournalHeader(const std::string& path) {
   return ReadHeader(file, path);
 }
 
-bool HasJournalEnd(const std::string& path) {
+std::optional<JournalEnd> FindJournalEnd(const std::string& path) {
   const absl::StatusOr<OpenFile> file = OpenFile::Open(path, O_RDONLY);
-  if (!file.ok()) return false;
-  constexpr off_t kMostEnd = 128;  // "HASH end RESULTS FAILED\n"
+  if (!file.ok()) return std::nullopt;
+  constexpr off_t kMostEnd = 128;  // "HASH end RESULTS FAILED retried\n"
   const off_t size = lseek(file->fd(), 0, SEEK_END);
   const off_t from = std::max<off_t>(0, size - kMostEnd);
   const absl::StatusOr<std::string> tail =
       ReadAt(file->fd(), static_cast<uint64_t>(from), static_cast<size_t>(kMostEnd), path);
-  if (!tail.ok()) return false;
+  if (!tail.ok()) return std::nullopt;
   absl::string_view last = *tail;
-  if (!absl::ConsumeSuffix(&last, "\n")) return false;
+  if (!absl::ConsumeSuffix(&last, "\n")) return std::nullopt;
   last.remove_prefix(last.rfind('\n') + 1);  // npos + 1 is 0
   const std::optional<absl::string_view> content = ContentOf(last);
-  return content.has_value() && IsEnd(*content);
+  return content.has_value() ? EndOf(*content) : std::nullopt;
 }
 
 absl::Status RemoveJournal(const std::string& path) {
@@ -207,17 +216,17 @@ absl::StatusOr<Journal> Journal::Open(const std::string& path, const JobIdentity
   }
   INLAY_RETURN_IF_ERROR(reader.status());
   INLAY_ASSIGN_OR_RETURN(OpenFile file, OpenFile::Open(path, O_WRONLY | O_APPEND));
-  Journal journal(path, shard, std::move(lock), std::move(file));
+  Journal journal(path, shard, mode.retry_failed, std::move(lock), std::move(file));
   INLAY_RETURN_IF_ERROR(OrOutOfMemory("the requests of a job", [&]() -> absl::Status {
     journal.has_.resize(shard.SizeOf(requests));
-    return journal.Read(*reader, mode.retry_failed);
+    return journal.Read(*reader);
   }));
   if (ftruncate(journal.file_.fd(), static_cast<off_t>(journal.size_)) != 0)
     return absl::ErrnoToStatus(errno, absl::StrCat(path, " cannot be cut off"));
   return journal;
 }
 
-absl::Status Journal::Read(JournalReader& reader, bool retry_failed) {
+absl::Status Journal::Read(JournalReader& reader) {
   std::vector<bool> failed(has_.size());
   while (true) {
     INLAY_ASSIGN_OR_RETURN(const std::optional<JournalEntry> entry, reader.Next());
@@ -226,7 +235,7 @@ absl::Status Journal::Read(JournalReader& reader, bool retry_failed) {
     failed[entry->request / shard_.count] = entry->status != 200;
   }
   failed_ = static_cast<size_t>(std::count(failed.begin(), failed.end(), true));
-  if (retry_failed) {
+  if (retries_) {
     for (size_t i = 0; i < has_.size(); ++i) has_[i] = has_[i] && !failed[i];
     retried_ = std::exchange(failed_, 0);
   }
@@ -274,7 +283,8 @@ absl::Status Journal::Sync() {
 absl::Status Journal::End() {
   assert(results_ == has_.size());
   if (ended_) return absl::OkStatus();
-  INLAY_RETURN_IF_ERROR(Write(absl::StrCat("end ", results_, " ", failed_)));
+  INLAY_RETURN_IF_ERROR(
+      Write(absl::StrCat("end ", results_, " ", failed_, retries_ ? kRetried : "")));
   ended_ = true;
   return Sync();
 }

@@ -5,7 +5,9 @@
 //
 //   HASH {"inlay_batch": 2, "shard": "0/4", "restart": true, "job": the job's identity}
 //   HASH REQUEST STATUS RESULT     (the request's number, its HTTP status, the line of the output)
-//   HASH end RESULTS FAILED        (once each request of the shard has its result)
+//   HASH end RESULTS FAILED        (once each request of the shard has its result; "retried"
+//   follows
+//                                  where JournalMode::retry_failed was set)
 //
 // The first line is there from the beginning, since the file appears with it; "restart" tells that
 // a restart of the job began the journal, and is false where it is missing. Of several results of a
@@ -94,9 +96,15 @@ class JournalReader {
   bool ended_ = false;
 };
 
-// Whether the file's last line is a journal's end, without reading the rest. False where there is
+// What a journal's end says.
+struct JournalEnd {
+  size_t failed = 0;     // results with a status other than 200
+  bool retried = false;  // JournalMode::retry_failed was set, so that `failed` have failed again
+};
+
+// The end that is the file's last line, without reading the rest. Nothing where there is none, or
 // no file.
-bool HasJournalEnd(const std::string& path);
+std::optional<JournalEnd> FindJournalEnd(const std::string& path);
 
 // Removes a journal of any job, shard and version, if it is there; another file stays:
 // InvalidArgument.
@@ -138,14 +146,19 @@ class Journal {
   absl::Status End();
 
  private:
-  Journal(std::string path, Shard shard, FileLock lock, OpenFile file)
-      : path_(std::move(path)), shard_(shard), lock_(std::move(lock)), file_(std::move(file)) {}
+  Journal(std::string path, Shard shard, bool retries, FileLock lock, OpenFile file)
+      : path_(std::move(path)),
+        shard_(shard),
+        retries_(retries),
+        lock_(std::move(lock)),
+        file_(std::move(file)) {}
   // What the journal has.
-  absl::Status Read(JournalReader& reader, bool retry_failed);
+  absl::Status Read(JournalReader& reader);
   absl::Status Write(absl::string_view content);
 
   std::string path_;
   Shard shard_;
+  bool retries_;  // JournalMode::retry_failed
   FileLock lock_;
   OpenFile file_;
   uint64_t size_ = 0;      // bytes

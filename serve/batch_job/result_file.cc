@@ -54,12 +54,16 @@ absl::StatusOr<bool> ReadPlaces(JournalReader& journal, const Shard& shard,
   return true;
 }
 
-// Whether the journal of a shard has its end, and, where the job restarts, belongs to the restart.
+// Whether the journal of a shard has its end, and, where failed requests are retried, has retried
+// its own, and, where the job restarts, belongs to the restart.
 absl::StatusOr<bool> IsDone(const std::string& out, const RequestFile& requests,
-                            const JobIdentity& identity, const Shard& shard, bool restart) {
+                            const JobIdentity& identity, const Shard& shard,
+                            const JournalMode& mode) {
   const std::string path = JournalPath(out, shard);
-  if (!HasJournalEnd(path)) return false;
-  if (!restart) return true;
+  const std::optional<JournalEnd> end = FindJournalEnd(path);
+  if (!end.has_value()) return false;
+  if (mode.retry_failed && end->failed > 0 && !end->retried) return false;
+  if (!mode.restart) return true;
   const absl::StatusOr<JournalReader> journal =
       JournalReader::Open(path, identity, shard, requests.size());
   if (absl::IsFailedPrecondition(journal.status())) return false;  // another job's
@@ -72,8 +76,7 @@ absl::StatusOr<JoinOutcome> Join(const std::string& out, const RequestFile& requ
                                  const JournalMode& mode) {
   JoinOutcome all;
   for (size_t i = 0; i < shards; ++i) {
-    INLAY_ASSIGN_OR_RETURN(const bool done,
-                           IsDone(out, requests, identity, {i, shards}, mode.restart));
+    INLAY_ASSIGN_OR_RETURN(const bool done, IsDone(out, requests, identity, {i, shards}, mode));
     if (!done) all.missing.push_back(i);
   }
   if (!all.missing.empty()) return all;

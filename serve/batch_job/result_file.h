@@ -20,7 +20,7 @@ namespace inlay::serve {
 
 // What has become of the shards of a job.
 struct JoinOutcome {
-  // Shards without all of their results; with any, nothing was written.
+  // Shards that are not done; with any, nothing was written.
   std::vector<size_t> missing;
   size_t failed = 0;  // results with a status other than 200
 };
@@ -32,8 +32,9 @@ absl::Status CheckOutput(const std::string& out);
 
 // Writes `out` from the journals of so many shards, if all of them have all results, and then
 // removes the journals. The caller has the lock of `out`. Where the job restarts, what other jobs
-// and runs before the restart have kept counts as missing; there, and where failed requests were
-// retried, what exists at `out` is replaced. Fails as CheckOutput does, with AlreadyExists for an
+// and runs before the restart have kept counts as missing; where failed requests are retried, so
+// does a shard with some that it has not retried; in both cases what exists at `out` is replaced.
+// Fails as CheckOutput does, with AlreadyExists for an
 // output that is not replaced, and with the errors of JournalReader::Open for a journal of another
 // job.
 absl::StatusOr<JoinOutcome> JoinShards(const std::string& out, const RequestFile& requests,

@@ -335,6 +335,28 @@ TEST_F(KeptResultsTest, AShardThatIsRetriedIsNotDone) {
   EXPECT_EQ(ReadAll(out_), whole);
 }
 
+// A shard that retries does not join what another one has not retried.
+TEST_F(KeptResultsTest, EachShardRetriesItsOwn) {
+  const std::string whole = Whole();
+  ASSERT_TRUE(Run(2, out_, {0, 3}).ok());
+  retry_failed_ = true;
+  EXPECT_THAT(Must(Run(3, out_, {1, 3})).missing, ElementsAre(0u, 2u));
+  EXPECT_THAT(Must(Run(4, out_, {2, 3})).missing, ElementsAre(0u));
+  asked_ = 0;
+  EXPECT_TRUE(Must(Run(5, out_, {0, 3})).joined);
+  EXPECT_EQ(asked_, 3u) << "0, 21 and 42, which fail again";
+  EXPECT_EQ(ReadAll(out_), whole);
+  // Without the flag what has failed is joined as it is.
+  retry_failed_ = false;
+  unlink(out_.c_str());
+  ASSERT_TRUE(Run(2, out_, {0, 2}).ok());
+  retry_failed_ = true;
+  EXPECT_THAT(Must(Run(3, out_, {1, 2})).missing, ElementsAre(0u));
+  retry_failed_ = false;
+  EXPECT_TRUE(Must(Run(4, out_, {1, 2})).joined);
+  EXPECT_EQ(ReadAll(out_), whole);
+}
+
 TEST_F(KeptResultsTest, AFolderThatIsNotThere) {
   const std::string out = folder_.Path("none/out");
   const absl::Status status = CheckOutput(out);
