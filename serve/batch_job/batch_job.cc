@@ -72,13 +72,15 @@ void TellWhatIsKept(const Journal& journal, size_t total, const BatchJobOptions&
                               path));
 }
 
-// After these the same call goes on, but for a file of requests that has changed, which says so
-// itself.
+// Where the results are, after an error. The same call then goes on, unless it is the output that
+// cannot be written, with AlreadyExists or InvalidArgument. A file of requests that has changed
+// says what to do itself.
 absl::Status WithPlaceOfResults(const absl::Status& error, const std::string& path) {
   if (error.message().empty() || absl::IsFailedPrecondition(error)) return error;
+  const bool goes_on = !absl::IsAlreadyExists(error) && !absl::IsInvalidArgument(error);
   return absl::Status(error.code(),
                       absl::StrCat(error.message(), "; the results so far are kept in ", path,
-                                   ", and the same command goes on with the rest"));
+                                   goes_on ? ", and the same command goes on with the rest" : ""));
 }
 
 // Has what the journal lacks answered, and joins the shards.

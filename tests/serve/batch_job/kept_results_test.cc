@@ -28,6 +28,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 class KeptResultsTest : public BatchJobTest {
@@ -127,6 +128,25 @@ TEST_F(KeptResultsTest, AHandlerThatRefusesEverythingEndsTheJob) {
   const BatchJobOutcome outcome = Must(Run(2, out_));
   EXPECT_EQ(outcome.failed, 9u) << "a refusal was kept";
   EXPECT_EQ(ReadAll(out_), whole);
+}
+
+// Another file has come to the output's place: the same command would not write over it either.
+TEST_F(KeptResultsTest, AnOutputThatAppearsMeanwhileStays) {
+  const std::string whole = Whole();
+  for (const std::string& text : {std::string("notes of mine\n"), whole}) {
+    const RequestFile requests = Must(RequestFile::Open(input_));
+    const HttpHandler writes = [&](HttpRequest request, std::shared_ptr<HttpReply> reply) {
+      WriteAll(out_, text);
+      reply->Send(200, "", DumpJson({{"echo", request.body}}), {});
+    };
+    const auto ended = RunBatchJob(requests, Identity(requests), writes,
+                                   {.out = out_, .shard = {}, .mode = {}, .loop = {}});
+    EXPECT_THAT(ErrorOf(ended),
+                AllOf(HasSubstr(" exists"), EndsWith("are kept in " + out_ + ".part")));
+    EXPECT_EQ(ReadAll(out_), text);
+    unlink(out_.c_str());
+    unlink((out_ + ".part").c_str());
+  }
 }
 
 // A result's id depends on its request and the weights alone.
