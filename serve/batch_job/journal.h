@@ -5,13 +5,12 @@
 //
 //   HASH {"inlay_batch": 2, "shard": "0/4", "restart": true, "job": the job's identity}
 //   HASH REQUEST STATUS RESULT     (the request's number, its HTTP status, the line of the output)
-//   HASH end RESULTS FAILED        (once each request of the shard has its result; "retried"
-//   follows
-//                                  where JournalMode::retry_failed was set)
+//   HASH end RESULTS FAILED        (once each request of the shard has its result)
 //
 // The first line is there from the beginning, since the file appears with it; "restart" tells that
 // a restart of the job began the journal, and is false where it is missing. Of several results of a
-// request the last one counts, and of several ends one that is the last line.
+// request the last one counts, and of several ends one that is the last line. " retried" follows
+// FAILED where JournalMode::retry_failed was set.
 //
 // A process that is killed leaves at most its last line incomplete, which is cut off. A loss of
 // power may leave anything after what was synced, and a disk or a person may damage any line: one

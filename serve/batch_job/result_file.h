@@ -34,9 +34,8 @@ absl::Status CheckOutput(const std::string& out);
 // removes the journals. The caller has the lock of `out`. Where the job restarts, what other jobs
 // and runs before the restart have kept counts as missing; where failed requests are retried, so
 // does a shard with some that it has not retried; in both cases what exists at `out` is replaced.
-// Fails as CheckOutput does, with AlreadyExists for an
-// output that is not replaced, and with the errors of JournalReader::Open for a journal of another
-// job.
+// Fails as CheckOutput does, with AlreadyExists for an output that is not replaced, and with the
+// errors of JournalReader::Open for a journal of another job.
 absl::StatusOr<JoinOutcome> JoinShards(const std::string& out, const RequestFile& requests,
                                        const JobIdentity& identity, size_t shards,
                                        const JournalMode& mode);
