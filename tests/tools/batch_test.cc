@@ -397,10 +397,13 @@ TEST_F(BatchTest, AnotherModelOrContextIsRefused) {
 TEST_F(BatchTest, AModelThatCannotBeReadAnyMoreFailsNoRequest) {
   const std::string model = ScratchPath("model.gguf"), bytes = ReadFile(kDemoModel);
   const std::string out = ScratchPath("out"), part = out + ".part";
-  // One answer lasts longer than it takes to see the first result and to cut the file off.
+  // Several answers last longer than it takes to see the first result and to cut the file off,
+  // also where other processes have most of the machine.
   std::vector<OrderedJson> requests = Requests();
-  requests[1]["body"]["max_tokens"] = 2000;
-  requests[1]["body"]["ignore_eos"] = true;
+  for (const size_t i : {1u, 6u, 11u}) {
+    requests[i]["body"]["max_tokens"] = 2000;
+    requests[i]["body"]["ignore_eos"] = true;
+  }
   WriteFile(input_, Lines(requests));
   WriteFile(model, bytes);
   const std::vector<std::string> command = {
