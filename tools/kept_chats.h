@@ -32,6 +32,9 @@ class KeptChats {
   // is not stored, and what was stored of it is deleted.
   absl::Status Keep(const ChatSession& session);
 
+  // The name of what is stored of the present chat, which each Keep changes; "": nothing is yet.
+  const std::string& key() const { return key_; }
+
   // What Keep stores next is another chat.
   void BeginAnother() { key_.clear(); }
 

@@ -203,7 +203,10 @@ class LocalPartner final : public ChatPartner {
   // Keeps the chat as it is now. The first error is said, and nothing is kept any more.
   void Keep() {
     if (kept_ == nullptr) return;
+    const std::string before = kept_->key();
     const absl::Status status = kept_->Keep(session_);
+    // The number in the list stays that of this chat.
+    if (!before.empty()) std::replace(listed_.begin(), listed_.end(), before, kept_->key());
     if (status.ok()) return;
     WriteNote(absl::StrCat("inlay: this chat cannot be kept: ", status.message(), "\n"));
     kept_ = nullptr;
@@ -361,10 +364,10 @@ class LocalPartner final : public ChatPartner {
 
   // A line for each kept chat.
   absl::StatusOr<std::string> Chats() {
-    INLAY_ASSIGN_OR_RETURN(const std::vector<std::string> keys, KeptKeys());
+    INLAY_ASSIGN_OR_RETURN(listed_, KeptKeys());
     std::string text;
-    for (size_t i = 0; i < keys.size(); ++i) {
-      const absl::StatusOr<KeptChats::Summary> chat = kept_->Summarize(keys[i]);
+    for (size_t i = 0; i < listed_.size(); ++i) {
+      const absl::StatusOr<KeptChats::Summary> chat = kept_->Summarize(listed_[i]);
       absl::StrAppend(&text, i + 1, ": ");
       if (!chat.ok()) {
         absl::StrAppend(&text, chat.status().message(), "\n");
@@ -378,12 +381,18 @@ class LocalPartner final : public ChatPartner {
     return absl::StrCat(text, "/chats N goes on with one of them\n");
   }
 
-  // Goes on with the kept chat of this number in the list of Chats.
+  // Goes on with the kept chat of this number in the list that Chats has shown last, or would show
+  // now where it has shown none.
   absl::Status GoTo(uint64_t number) {
-    INLAY_ASSIGN_OR_RETURN(const std::vector<std::string> keys, KeptKeys());
+    INLAY_ASSIGN_OR_RETURN(std::vector<std::string> keys, KeptKeys());
+    if (!listed_.empty()) keys = listed_;
     if (number < 1 || number > keys.size()) {
       return absl::OutOfRangeError(
           absl::StrCat("there is no chat ", number, " among ", keys.size(), "; /chats lists them"));
+    }
+    if (keys[number - 1].empty()) {
+      return absl::NotFoundError(
+          absl::StrCat("chat ", number, " has no turns any more; /chats lists those that have"));
     }
     return LoadKept("that chat", [&](const LoadOptions& options) {
       return kept_->Load(keys[number - 1], session_, options);
@@ -419,6 +428,7 @@ class LocalPartner final : public ChatPartner {
   const bool trims_;
   const std::string again_;                  // goes on with the chat
   std::unique_ptr<KeptChats> kept_;          // null: the chat is not kept
+  std::vector<std::string> listed_;          // the keys that Chats has shown last
   const std::shared_ptr<StateStore> store_;  // of /save and /load; null: they name files
   std::string note_;                         // for the opening
   GenerateResult last_;

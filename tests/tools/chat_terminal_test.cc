@@ -372,6 +372,10 @@ TEST_F(ChatTerminal, ReachesAnyKeptChat) {
   EXPECT_EQ(Kept().size(), 2u);
   EXPECT_THAT(Pipe("/stats\n", {"--continue"}).err, HasSubstr("turns: 1;")) << "the newest now";
   ExpectError(Pipe("/chats 3\n", {"--autosave"}), 1, HasSubstr("there is no chat 3 among 2"));
+  // Numbers are those of the list that was shown, though going on with JULIET's makes it the
+  // newest.
+  EXPECT_THAT(Pipe("/chats\n/chats 2\n/chats 1\n/chats 2\n/stats\n", {"--autosave"}).err,
+              AllOf(HasSubstr("\n2: "), HasSubstr("> ROMEO:\n"), HasSubstr("turns: 2;")));
   ExpectError(Pipe("/chats\n", {}), 1, HasSubstr("no chats are kept here"));
 }
 
