@@ -25,6 +25,7 @@
 #include "io/gguf/gguf.h"
 #include "ops/quant/weight_type.h"
 #include "tools/answer_printer.h"
+#include "tools/flags/usage_error.h"
 #include "tools/footer.h"
 #include "tools/interrupt.h"
 #include "tools/line_reader.h"
@@ -442,7 +443,11 @@ absl::StatusOr<std::unique_ptr<ChatPartner>> MakeLocalPartner(const LoadedModel&
                                                               LocalChatOptions options) {
   const bool goes_on = options.goes_on;
   auto partner = std::make_unique<LocalPartner>(model, std::move(session), std::move(options));
-  if (goes_on) INLAY_RETURN_IF_ERROR(partner->GoOn());
+  if (!goes_on) return partner;
+  const absl::Status status = partner->GoOn();
+  // There is no chat yet to come back to.
+  if (absl::IsCancelled(status)) return InterruptedError(status.message());
+  INLAY_RETURN_IF_ERROR(status);
   return partner;
 }
 

@@ -24,7 +24,8 @@ struct LocalChatOptions {
   std::shared_ptr<StateStore> store = nullptr;  // of /save and /load; null: they name files
 };
 
-// `model` must outlive the partner. The errors of KeptChats::LoadNewest for a chat that goes on.
+// `model` must outlive the partner. The errors of KeptChats::LoadNewest for a chat that goes on;
+// InterruptedError where Ctrl-C has ended that.
 absl::StatusOr<std::unique_ptr<ChatPartner>> MakeLocalPartner(const LoadedModel& model,
                                                               ChatSession session,
                                                               LocalChatOptions options);
