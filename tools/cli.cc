@@ -160,9 +160,8 @@ std::string ExcludesMessage(const CLI::App& command, absl::string_view error) {
 // What to do about the one argument too many of this command; "": see the help.
 std::string HintForExtra(const CLI::App& command, const std::string& word) {
   const std::string& name = command.get_name();
-  const std::string shown = PrintableName(word);
   if (name == "chat" && !absl::StartsWith(word, "-")) {
-    return absl::StrCat("a chat reads its messages from standard input: echo ", ShellWord(shown),
+    return absl::StrCat("a chat reads its messages from standard input: echo ", ShellWord(word),
                         " | inlay chat ...; inlay generate -p continues a text");
   }
   uint64_t number = 0;

@@ -5,6 +5,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "base/printable.h"
 
 namespace inlay {
 
@@ -17,7 +18,11 @@ std::string ShellWord(absl::string_view text) {
   const bool plain = std::all_of(text.begin(), text.end(), [&](char c) {
     return absl::ascii_isalnum(static_cast<unsigned char>(c)) || kPlain.find(c) != kPlain.npos;
   });
-  return plain && !text.empty() ? std::string(text) : ShellQuoted(text);
+  if (plain && !text.empty()) return std::string(text);
+  const std::string shown = PrintableName(text);
+  if (shown == text) return ShellQuoted(text);
+  // Its escapes are those of such a word.
+  return absl::StrCat("$'", absl::StrReplaceAll(shown, {{"'", "\\'"}}), "'");
 }
 
 }  // namespace inlay

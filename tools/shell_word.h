@@ -11,7 +11,8 @@ namespace inlay {
 // `text` in single quotes, as bash, zsh and sh read it.
 std::string ShellQuoted(absl::string_view text);
 
-// The same, without quotes where there is nothing to quote.
+// The same, without quotes where there is nothing to quote, and safe to print: where PrintableName
+// escapes something, in the form $'\n', which bash and zsh read.
 std::string ShellWord(absl::string_view text);
 
 }  // namespace inlay

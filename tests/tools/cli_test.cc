@@ -256,6 +256,8 @@ TEST(CommandLine, EchoesUnknownArgumentsInOrder) {
       RunProgram({"chat", "no/such", "more"}), 2,
       HasSubstr("unknown argument more; a chat reads its messages from standard input: echo "
                 "more | inlay chat ..."));
+  ExpectError(RunProgram({"chat", "no/such", "it's \x1b"}), 2,
+              HasSubstr(R"(echo $'it\'s \u001b' | inlay chat ...)"));
   ExpectError(RunProgram({"quantize", "a", "b", "Q8_0", "8"}), 2,
               HasSubstr("unknown argument 8; -t 8 sets the number of threads"));
   // Not "--model excludes MODEL" for the value of an unknown flag.
