@@ -30,7 +30,7 @@ namespace {
 constexpr size_t kHashDigits = 16;
 constexpr int kVersion = 2;
 // Bytes of a first line at most. All in it is short but for the defaults, which a command line has.
-constexpr size_t kMostHeader = size_t{4} << 20;
+constexpr size_t kMostHeaderLine = size_t{4} << 20;
 
 std::string JournalLine(absl::string_view content) {
   return absl::StrCat(absl::Hex(Xxh64Of(content.data(), content.size()), absl::kZeroPad16), " ",
@@ -91,7 +91,7 @@ absl::StatusOr<JournalHeader> ParseHeader(const std::string& path,
 
 // What the first line says. Another file in the journal's place may have any length.
 absl::StatusOr<JournalHeader> ReadHeader(const OpenFile& file, const std::string& path) {
-  LineSource lines(file.fd(), path, kMostHeader);
+  LineSource lines(file.fd(), path, kMostHeaderLine);
   const absl::StatusOr<std::optional<LineSource::Line>> line = lines.Next();
   const bool too_long = absl::IsInvalidArgument(line.status());
   if (too_long) return ParseHeader(path, std::nullopt);
