@@ -100,7 +100,7 @@ void Access::AddAnswer(const AnswerEnd& end) {
              .completion = usage.completion_tokens});
 }
 
-void Access::AddTokens(const AccessRecord::Tokens& tokens) {
+void Access::AddTokens(const AccessTokens& tokens) {
   const std::lock_guard lock(mutex_);
   if (!record_.tokens.has_value()) record_.tokens.emplace();
   record_.tokens->prompt += tokens.prompt;

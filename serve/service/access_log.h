@@ -20,6 +20,13 @@
 
 namespace inlay::serve {
 
+// Of the answers to a request.
+struct AccessTokens {
+  uint64_t prompt = 0;
+  uint64_t cached = 0;  // of the prompt
+  uint64_t completion = 0;
+};
+
 // What the log tells of a request.
 struct AccessRecord {
   absl::Time arrived;
@@ -34,12 +41,7 @@ struct AccessRecord {
   std::optional<absl::Duration> first = std::nullopt;  // to a stream's beginning
   uint64_t bytes = 0;                                  // of the reply's body
   bool client_gone = false;                            // before the reply's end
-  struct Tokens {
-    uint64_t prompt = 0;
-    uint64_t cached = 0;  // of the prompt
-    uint64_t completion = 0;
-  };
-  std::optional<Tokens> tokens = std::nullopt;  // where something was answered
+  std::optional<AccessTokens> tokens = std::nullopt;   // where something was answered
 };
 
 // A record as one line of JSON, which ends with a newline.
@@ -82,7 +84,7 @@ class Access {
   // Adds the tokens of an answer; several answers to one prompt have its tokens in common.
   void AddAnswer(const AnswerEnd& end);
   // Adds to the tokens so far.
-  void AddTokens(const AccessRecord::Tokens& tokens);
+  void AddTokens(const AccessTokens& tokens);
   void StartReply(int status, bool is_stream);
   void AddBytes(size_t bytes);
   void ClientGone();
