@@ -44,9 +44,9 @@ struct TensorToWrite {
 std::vector<TensorToWrite> TensorsToWrite(const GgufFile& file, const PackedTensors& packed) {
   std::vector<TensorToWrite> tensors;
   for (const GgufTensor& tensor : file.tensors()) {
-    const auto parts = packed.find(std::string(tensor.name));
+    const auto parts = packed.find(tensor.name);
     if (parts == packed.end() || tensor.name == kEmbedding)
-      tensors.push_back({std::string(tensor.name), &tensor, false, 0, tensor.dims[1]});
+      tensors.push_back({tensor.name, &tensor, false, 0, tensor.dims[1]});
     if (parts == packed.end()) continue;
     uint64_t first_row = 0;
     for (const PackedPart& part : parts->second) {

@@ -236,7 +236,7 @@ absl::Status WeightBinder::Finish() const {
   size_t others = 0;
   const IgnoredNames ignored(file_);
   for (const GgufTensor& tensor : file_.tensors()) {
-    if (requested_.contains(std::string(tensor.name)) || ignored.Has(tensor.name)) continue;
+    if (requested_.contains(tensor.name) || ignored.Has(tensor.name)) continue;
     if (names.size() < kNamed) {
       names.push_back(absl::StrCat("'", tensor.name, "'"));
     } else {

@@ -58,7 +58,8 @@ const GgufValue* GgufFile::Find(absl::string_view key) const {
 }
 
 const GgufTensor* GgufFile::FindTensor(absl::string_view name) const {
-  const auto index = tensor_index_.Find(name, [this](size_t i) { return tensors_[i].name; });
+  const auto name_of = [this](size_t i) { return absl::string_view(tensors_[i].name); };
+  const auto index = tensor_index_.Find(name, name_of);
   return index.has_value() ? &tensors_[*index] : nullptr;
 }
 

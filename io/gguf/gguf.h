@@ -30,7 +30,7 @@ struct GgufEntry {
 // io/gguf/tensor_form.h), aligned to 64 bytes. `data` holds exactly the tensor's bytes, aligned to
 // the file's alignment.
 struct GgufTensor {
-  absl::string_view name;
+  std::string name;
   uint32_t n_dims = 0;                          // 1 to 4
   std::array<uint64_t, 4> dims = {1, 1, 1, 1};  // each >= 1; 1 from n_dims on
   WeightType type = WeightType::kF32;
@@ -47,7 +47,8 @@ struct GgufTensor {
 //
 // Versions 2 and 3, little-endian. Everything is checked before use: a file is accepted whole or
 // refused with one sentence that names the file, the item, its value and the limit. Metadata needs
-// the memory of its bytes plus 14 bytes for each key.
+// the memory of its bytes plus 14 bytes for each key. It and the tensors' names and shapes are
+// copies, which stay as they were checked when the file changes.
 //   - counts and lengths fit in the bytes that are left; nothing is allocated before that is known
 //   - keys: 1 to 65535 bytes, tensor names: 1 to 64 bytes, both UTF-8 without NUL and unique
 //   - flags are 0 or 1, arrays hold no arrays

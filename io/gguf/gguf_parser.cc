@@ -290,9 +290,10 @@ absl::Status GgufParser::ReadTensorInfos() {
     TensorPlace place;
     place.index = file_.tensors_.size();
     const std::string what = absl::StrCat("the name of tensor ", i);
-    INLAY_ASSIGN_OR_RETURN(tensor.name, ReadName(what, kLongestGgufTensorName));
+    INLAY_ASSIGN_OR_RETURN(const absl::string_view name, ReadName(what, kLongestGgufTensorName));
+    tensor.name = std::string(name);
     INLAY_RETURN_IF_ERROR(ReadTensorShape(&tensor, &place));
-    file_.tensors_.push_back(tensor);
+    file_.tensors_.push_back(std::move(tensor));
     places_.push_back(place);
   }
   return IndexTensors();
@@ -301,7 +302,8 @@ absl::Status GgufParser::ReadTensorInfos() {
 absl::Status GgufParser::IndexTensors() {
   file_.tensor_index_.Reset(file_.tensors_.size());
   for (size_t i = 0; i < file_.tensors_.size(); ++i) {
-    if (!file_.tensor_index_.Insert(i, [&](size_t j) { return file_.tensors_[j].name; }))
+    const auto name_of = [&](size_t j) { return absl::string_view(file_.tensors_[j].name); };
+    if (!file_.tensor_index_.Insert(i, name_of))
       return Refuse("tensor ", QuoteForMessage(file_.tensors_[i].name), " is there twice");
   }
   return absl::OkStatus();

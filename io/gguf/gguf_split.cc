@@ -167,7 +167,7 @@ class GgufJoiner {
   // `ends`: where in the list the tensors of each file end.
   static absl::Status IndexTensors(const std::vector<size_t>& ends, GgufFile* whole) {
     const std::vector<GgufTensor>& tensors = whole->tensors_;
-    const auto name_of = [&](size_t i) { return tensors[i].name; };
+    const auto name_of = [&](size_t i) { return absl::string_view(tensors[i].name); };
     const auto path_of = [&](size_t i) {
       size_t file = 0;
       while (i >= ends[file]) ++file;

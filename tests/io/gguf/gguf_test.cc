@@ -1,5 +1,6 @@
 #include "io/gguf/gguf.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -116,6 +117,16 @@ TEST_F(GgufFileTest, MovingKeepsTheViews) {
   const GgufFile moved = std::move(*parsed_.file);
   EXPECT_EQ(*moved.GetUint("u8"), 200u);
   EXPECT_EQ(moved.FindTensor("b")->data.size(), 68u);
+}
+
+// A mapped file may be overwritten or cut at any time.
+TEST_F(GgufFileTest, WhatDescribesTheFileStaysWhenTheBytesChange) {
+  std::fill_n(parsed_.copy.get(), SmallFile().size(), uint8_t{0});
+  EXPECT_EQ(*file().GetUint("u8"), 200u);
+  const GgufTensor* b = file().FindTensor("b");
+  ASSERT_NE(b, nullptr);
+  EXPECT_EQ(b->name, "b");
+  EXPECT_EQ(b->ShapeString(), "32 x 2");
 }
 
 TEST_F(GgufFileTest, ValuesAreShownToPeople) {

@@ -96,11 +96,12 @@ class ClockStepTest : public ::testing::Test {
     return value;
   }
 
+  // Far below a step of the clock, and far above what a loaded machine takes.
   void ExpectDurationsAreRight() {
     for (const char* name : {"first_token", "between_tokens", "step"}) {
       const double sum = Figure(absl::StrCat("inlay_", name, "_seconds_sum"));
       EXPECT_GT(sum, 0) << name;
-      EXPECT_LT(sum, 900) << name;
+      EXPECT_LT(sum, absl::ToDoubleSeconds(absl::Hours(12))) << name;
     }
   }
 
@@ -116,13 +117,13 @@ size_t Pings(FakeReply& reply) {
 }
 
 TEST_F(ClockStepTest, NoAnswerIsLateByAStepForward) {
-  SetClock(absl::Hours(1));
+  SetClock(absl::Hours(24));
   ExpectComplete();
   ExpectDurationsAreRight();
 }
 
 TEST_F(ClockStepTest, SignsOfLifeGoOnAfterAStepBack) {
-  SetClock(-absl::Hours(1));
+  SetClock(-absl::Hours(24));
   FakeReply& last = *replies_.back();
   const size_t before = Pings(last);
   while (Pings(last) < before + 2 && !last.finished()) absl::SleepFor(absl::Milliseconds(1));
