@@ -22,7 +22,7 @@ int OpenLockFile(const std::string& name) {
   if (fd >= 0 || errno != EACCES) return fd;
   // Another user's file, left behind by a killed process: read access is enough to lock it.
   const int readable = open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  // There is none, and none may be made: that is what the first error said.
+  // Without a lock file this is ENOENT, which would hide that this process may not create one.
   if (readable < 0) errno = EACCES;
   return readable;
 }
