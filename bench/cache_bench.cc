@@ -34,7 +34,7 @@
 #include "gemma_like/registry.h"
 #include "gemma_like/sessions/session.h"
 #include "io/gguf/gguf.h"
-#include "io/store/state_store.h"
+#include "io/store/state_store_file.h"
 #include "ops/softmax.h"
 
 namespace inlay {

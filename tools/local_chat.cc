@@ -23,6 +23,7 @@
 #include "gemma_like/generation/generate.h"
 #include "io/file/file_kind.h"
 #include "io/gguf/gguf.h"
+#include "io/store/state_store_file.h"
 #include "ops/quant/weight_type.h"
 #include "tools/answer_printer.h"
 #include "tools/flags/usage_error.h"

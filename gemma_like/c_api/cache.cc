@@ -13,7 +13,7 @@
 #include "gemma_like/cache_limit.h"
 #include "gemma_like/inlay_c.h"
 #include "gemma_like/sessions/session.h"
-#include "io/store/state_store.h"
+#include "io/store/state_store_file.h"
 
 namespace inlay::c_api {
 namespace {

@@ -1,27 +1,19 @@
-// Named states (saved conversations, for instance) kept in memory, in a folder or on a server.
+// Named states (saved conversations, for instance): kept in memory (state_store_memory.h), in a
+// folder (state_store_file.h) or on a server (state_store_redis.h).
 #ifndef INLAY_IO_STORE_STATE_STORE_H_
 #define INLAY_IO_STORE_STATE_STORE_H_
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <limits>
-#include <map>
 #include <memory>
-#include <mutex>
-#include <optional>
-#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 #include "base/byte_stream.h"
-#include "io/file/file_kind.h"
 
 namespace inlay {
 
@@ -86,87 +78,6 @@ absl::Status CheckStateKey(absl::string_view key);
 absl::Status NoSuchState(absl::string_view key);
 absl::Status TooManyStates(absl::string_view prefix);
 absl::Status StateWasReplaced(absl::string_view key);
-
-// Keeps states for as long as it lives; its readers and writers must not outlive it.
-class MemoryStore final : public StateStore {
- public:
-  // Commit is ResourceExhausted for a state with which all would have more bytes.
-  explicit MemoryStore(uint64_t most_bytes = std::numeric_limits<uint64_t>::max())
-      : most_bytes_(most_bytes) {}
-  absl::StatusOr<std::unique_ptr<StateWriter>> PutOver(absl::string_view key,
-                                                       StateTag replaced) override;
-  absl::StatusOr<std::unique_ptr<StateReader>> Get(absl::string_view key) override;
-  absl::Status Delete(absl::string_view key) override;
-  absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) override;
-  absl::StatusOr<size_t> Count(absl::string_view prefix) override;
-
-  // Of all states.
-  uint64_t bytes() {
-    const std::lock_guard lock(mutex_);
-    return bytes_;
-  }
-
- private:
-  friend class MemoryStateWriter;
-  struct State {
-    std::shared_ptr<const std::vector<uint8_t>> bytes;
-    StateTag tag;
-  };
-
-  const uint64_t most_bytes_;
-  std::mutex mutex_;
-  std::map<std::string, State> states_;
-  uint64_t bytes_ = 0;  // of all
-  StateTag last_tag_ = kNoStateTag;
-};
-
-// Keeps each state in a file of its own, accessible to its owner only (0600), in an existing
-// folder. What Commit and Delete did is on the disk when they return. Files of other programs may
-// be in the folder; those named KEY.state count as states. Tags tell only what this object has
-// changed: PutOver takes a state that another process has replaced for the same one.
-class FileStore final : public StateStore {
- public:
-  explicit FileStore(std::string folder) : folder_(std::move(folder)) {}
-  absl::StatusOr<std::unique_ptr<StateWriter>> PutOver(absl::string_view key,
-                                                       StateTag replaced) override;
-  absl::StatusOr<std::unique_ptr<StateReader>> Get(absl::string_view key) override;
-  absl::Status Delete(absl::string_view key) override;
-  absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) override;
-  absl::StatusOr<size_t> Count(absl::string_view prefix) override;
-
- private:
-  friend class FileStateWriter;
-  // Of the keys with one hash: they are changed one after the other.
-  struct Shard {
-    std::mutex mutex;
-    std::map<std::string, StateTag, std::less<>> tags;  // of the states that this object has stored
-    StateTag last_tag = kFound;
-  };
-  // Of a state that was there before this object stored one under its key.
-  static constexpr StateTag kFound = 1;
-
-  std::string Path(absl::string_view key) const;
-  Shard& ShardOf(absl::string_view key);
-  // Under the shard's lock.
-  StateTag TagOf(const Shard& shard, absl::string_view key) const;
-  // The keys in the folder that begin with `prefix`, in no order, and no more than one too many.
-  absl::StatusOr<std::vector<std::string>> Find(absl::string_view prefix, size_t most) const;
-
-  std::string folder_;
-  std::array<Shard, 16> shards_;
-  // Taken last, after a shard's.
-  std::mutex counted_mutex_;
-  // For Count: the keys that the folder had when it was read, with what this object has changed
-  // since. Nothing before the first call.
-  std::optional<std::set<std::string, std::less<>>> counted_;
-};
-
-// One file of any name as a state, kSession or kChat: it is replaced atomically when the writer
-// commits, if CheckReplace allows it. A new file is accessible to its owner only.
-absl::StatusOr<std::unique_ptr<StateWriter>> WriteStateFile(const std::string& path, FileKind kind,
-                                                            Replace replace = Replace::kSameKind);
-// NotFound when there is no such file.
-absl::StatusOr<std::unique_ptr<StateReader>> ReadStateFile(const std::string& path);
 
 }  // namespace inlay
 

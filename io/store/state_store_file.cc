@@ -1,4 +1,5 @@
-// States in files.
+#include "io/store/state_store_file.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -8,21 +9,16 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
-#include <memory>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "absl/types/span.h"
 #include "base/status_macros.h"
 #include "base/xxh64.h"
 #include "io/file/atomic_file.h"
 #include "io/file/open_file.h"
 #include "io/file/read_fully.h"
-#include "io/store/state_store.h"
 
 namespace inlay {
 namespace {

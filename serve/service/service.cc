@@ -24,7 +24,7 @@
 #include "gemma_like/fingerprint.h"
 #include "io/gguf/gguf.h"
 #include "io/json/parse_json.h"
-#include "io/store/state_store.h"
+#include "io/store/state_store_memory.h"
 #include "serve/api/reply.h"
 #include "serve/page/page.h"
 #include "serve/scheduler/scheduler.h"

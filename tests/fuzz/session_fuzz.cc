@@ -13,6 +13,7 @@
 #include "cache/serialize.h"
 #include "gemma_like/chat/chat.h"
 #include "gemma_like/sessions/chat_session.h"
+#include "io/store/state_store_memory.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/tiny_models.h"
 #include "tests/must.h"

@@ -13,7 +13,7 @@
 #include "gemma_like/sessions/session.h"
 #include "io/gguf/gguf.h"
 #include "io/gguf/gguf_writer.h"
-#include "io/store/state_store.h"
+#include "io/store/state_store_memory.h"
 #include "tests/gemma_like/model_fixture.h"
 #include "tests/must.h"
 #include "tests/temp_folder.h"

@@ -17,6 +17,7 @@
 #include "io/file/mapping_guard.h"
 #include "io/hub/repo_listing.h"
 #include "io/store/state_store.h"
+#include "io/store/state_store_memory.h"
 #include "tests/failing_memory.h"
 #include "tests/must.h"
 #include "tests/temp_folder.h"

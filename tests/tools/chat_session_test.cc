@@ -14,6 +14,7 @@
 #include "gemma_like/generation/generate.h"
 #include "gemma_like/load_model.h"
 #include "gemma_like/sessions/chat_session.h"
+#include "io/store/state_store_memory.h"
 #include "tests/io/store/forwarding_store.h"
 #include "tests/must.h"
 #include "tests/tools/program.h"

@@ -28,6 +28,7 @@
 #include "gemma_like/sessions/chat_session.h"
 #include "io/json/parse_json.h"
 #include "io/store/state_store.h"
+#include "io/store/state_store_file.h"
 #include "io/template/json_input.h"
 #include "io/template/value.h"
 #include "serve/service/api_keys.h"

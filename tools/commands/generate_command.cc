@@ -30,6 +30,7 @@
 #include "io/file/file_lock.h"
 #include "io/gguf/gguf.h"
 #include "io/store/state_store.h"
+#include "io/store/state_store_file.h"
 #include "io/tokenizer/tokenizer.h"
 #include "nlohmann/json.hpp"
 #include "tools/commands/commands.h"

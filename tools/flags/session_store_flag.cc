@@ -15,6 +15,7 @@
 #include "base/status_macros.h"
 #include "base/url_text.h"
 #include "io/file/file_lock.h"
+#include "io/store/state_store_file.h"
 #include "io/store/state_store_redis.h"
 #include "tools/flags/usage_error.h"
 #include "tools/flags/validators.h"

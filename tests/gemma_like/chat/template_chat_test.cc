@@ -15,7 +15,7 @@
 #include "gemma_like/sessions/chat_session.h"
 #include "io/gguf/gguf.h"
 #include "io/gguf/gguf_writer.h"
-#include "io/store/state_store.h"
+#include "io/store/state_store_memory.h"
 #include "io/template/json_input.h"
 #include "tests/gemma_like/chat/chat_vocabulary.h"
 #include "tests/gemma_like/model_fixture.h"

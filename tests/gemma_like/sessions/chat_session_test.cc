@@ -21,7 +21,7 @@
 #include "gemma_like/load_model.h"
 #include "io/gguf/gguf.h"
 #include "io/gguf/gguf_writer.h"
-#include "io/store/state_store.h"
+#include "io/store/state_store_memory.h"
 #include "tests/gemma_like/scripted_model.h"
 #include "tests/io/gguf/changed_gguf.h"
 #include "tests/must.h"

@@ -22,7 +22,7 @@
 #include "cache/serialize.h"
 #include "gemma_like/generation/generate.h"
 #include "gemma_like/sessions/session.h"
-#include "io/store/state_store.h"
+#include "io/store/state_store_memory.h"
 #include "ops/ssd.h"
 #include "tests/gemma_like/counting_engine.h"
 #include "tests/gemma_like/family_fixture.h"

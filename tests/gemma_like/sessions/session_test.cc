@@ -14,6 +14,8 @@
 #include "absl/types/span.h"
 #include "cache/model_identity.h"
 #include "io/store/state_store.h"
+#include "io/store/state_store_file.h"
+#include "io/store/state_store_memory.h"
 #include "tests/gemma_like/model_fixture.h"
 #include "tests/must.h"
 #include "tests/temp_folder.h"

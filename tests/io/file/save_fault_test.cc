@@ -26,7 +26,7 @@
 #include <thread>
 #include <vector>
 
-#include "io/store/state_store.h"
+#include "io/store/state_store_file.h"
 #include "tests/temp_folder.h"
 
 namespace {

@@ -1,6 +1,4 @@
 // States in memory and in files.
-#include "io/store/state_store.h"
-
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,6 +8,8 @@
 #include <fstream>
 #include <string>
 
+#include "io/store/state_store_file.h"
+#include "io/store/state_store_memory.h"
 #include "tests/io/store/state_store_contract.h"
 #include "tests/temp_folder.h"
 

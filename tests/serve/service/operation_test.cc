@@ -17,7 +17,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/steady_time.h"
-#include "io/store/state_store.h"
+#include "io/store/state_store_memory.h"
 #include "nlohmann/json.hpp"
 #include "serve/service/service.h"
 #include "tests/gemma_like/model_fixture.h"

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "io/store/state_store_file.h"
 #include "tests/io/store/forwarding_store.h"
 #include "tests/serve/service/fake_reply.h"
 #include "tests/serve/service/gated_store.h"

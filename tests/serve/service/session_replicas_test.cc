@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gemma_like/chat/builtin_templates.h"
+#include "io/store/state_store_memory.h"
 #include "tests/serve/service/gated_store.h"
 #include "tests/serve/service/session_routes_fixture.h"
 

@@ -16,6 +16,7 @@
 #include "gemma_like/chat/builtin_templates.h"
 #include "gemma_like/load_model.h"
 #include "io/store/state_store.h"
+#include "io/store/state_store_file.h"
 #include "nlohmann/json.hpp"
 #include "serve/service/service.h"
 #include "tests/must.h"

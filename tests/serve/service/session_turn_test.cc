@@ -15,7 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
-#include "io/store/state_store.h"
+#include "io/store/state_store_file.h"
 #include "nlohmann/json.hpp"
 #include "tests/must.h"
 #include "tests/serve/service/fake_reply.h"

@@ -10,6 +10,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "io/store/state_store_file.h"
+#include "io/store/state_store_memory.h"
 #include "serve/sessions/session_store.h"
 #include "tests/serve/service/session_routes_fixture.h"
 #include "tests/serve/sessions/session_maker.h"

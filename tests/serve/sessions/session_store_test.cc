@@ -17,6 +17,8 @@
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "base/xxh64.h"
+#include "io/store/state_store_file.h"
+#include "io/store/state_store_memory.h"
 #include "serve/sessions/session_json.h"
 #include "tests/io/store/forwarding_store.h"
 #include "tests/must.h"

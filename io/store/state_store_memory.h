@@ -1,0 +1,56 @@
+// States in memory.
+#ifndef INLAY_IO_STORE_STATE_STORE_MEMORY_H_
+#define INLAY_IO_STORE_STATE_STORE_MEMORY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "io/store/state_store.h"
+
+namespace inlay {
+
+// Keeps states for as long as it lives; its readers and writers must not outlive it.
+class MemoryStore final : public StateStore {
+ public:
+  // Commit is ResourceExhausted for a state with which all would have more bytes.
+  explicit MemoryStore(uint64_t most_bytes = std::numeric_limits<uint64_t>::max())
+      : most_bytes_(most_bytes) {}
+  absl::StatusOr<std::unique_ptr<StateWriter>> PutOver(absl::string_view key,
+                                                       StateTag replaced) override;
+  absl::StatusOr<std::unique_ptr<StateReader>> Get(absl::string_view key) override;
+  absl::Status Delete(absl::string_view key) override;
+  absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) override;
+  absl::StatusOr<size_t> Count(absl::string_view prefix) override;
+
+  // Of all states.
+  uint64_t bytes() {
+    const std::lock_guard lock(mutex_);
+    return bytes_;
+  }
+
+ private:
+  friend class MemoryStateWriter;
+  struct State {
+    std::shared_ptr<const std::vector<uint8_t>> bytes;
+    StateTag tag;
+  };
+
+  const uint64_t most_bytes_;
+  std::mutex mutex_;
+  std::map<std::string, State> states_;
+  uint64_t bytes_ = 0;  // of all
+  StateTag last_tag_ = kNoStateTag;
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_IO_STORE_STATE_STORE_MEMORY_H_
