@@ -425,7 +425,7 @@ void AddGenerate(CLI::App& app, Action& action) {
   command.add_flag(
       "--exact", flags->exact,
       "refuse a --session that would have to be computed again: one of another version of this "
-      "program, other weights, another CPU target or --cache-type");
+      "program, other weights, another instruction set or --cache-type");
   AddDraftFlags(command, flags->draft, /*usual=*/0);
   AllowOneOf(*command.add_option(
                  "-o,--output", flags->format,
