@@ -381,7 +381,8 @@ void AddChat(CLI::App& app, Action& action) {
   command.add_flag(
       "--exact", flags->exact,
       "refuse to /load a conversation that would have to be computed again: one of another "
-      "version of this program, other weights, another CPU target, --cache-type or chat template");
+      "version of this program, other weights, another instruction set, --cache-type or chat "
+      "template");
   AllowOneOf(
       *command.add_option_function<std::string>(
           "--on-full", [flags](const std::string& what) { flags->trims = what == "trim"; },
