@@ -6,7 +6,7 @@ namespace inlay {
 namespace {
 
 constexpr size_t kFewest = 3;        // samples from which a mean is known
-constexpr double kMeanOver = 16;     // a sample counts for at least one of so many
+constexpr double kMeanOver = 16;     // a new sample's weight in the mean is at least 1 / kMeanOver
 constexpr double kOutlierTimes = 3;  // times the mean
 
 // The least that a row and a pass are taken to cost, whatever the clock says.

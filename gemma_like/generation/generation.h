@@ -50,7 +50,8 @@ struct GenerateOptions {
   // These control tokens, ascending, appear in the text as the vocabulary writes them ("<think>"),
   // for callers that look for the parts of an answer.
   std::vector<int32_t> shown_control = {};
-  // Chosen() tells each token's probability, and those of this many of the likeliest.
+  // Chosen() tells the probability of each token of the answer, and those of the `top_chances` most
+  // likely tokens in its place.
   std::optional<size_t> top_chances = std::nullopt;
   // With top_chances: Chosen() begins with the prompt's tokens from this position on, 1 (the first
   // one follows nothing) to the prompt's length, which come with their probabilities, too.

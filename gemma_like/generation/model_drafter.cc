@@ -17,8 +17,8 @@ namespace {
 // docs/kernels.md.
 constexpr double kRowCost = 0.2;
 
-// Where costs are measured, one of so many calls drafts nothing, and an answer's first ones, which
-// tells the time of a pass without drafts.
+// Where costs are measured, some calls draft nothing, so that the time of a pass without drafts is
+// known: the first kPlainFirst of an answer, and every kPlainEvery-th one.
 constexpr size_t kPlainFirst = 4;
 constexpr size_t kPlainEvery = 64;
 

@@ -16,7 +16,8 @@ struct PromptReuse {
   PrefixCache* prefixes = nullptr;  // nullptr: the whole prompt is computed
   // A snapshot is stored after every `stride` tokens; 0: none of these.
   size_t stride = 0;
-  // And after so many tokens: places where other prompts are likely to part. Ascending.
+  // Lengths of the prompt, ascending, at which a snapshot is stored, too: other prompts are likely
+  // to be the same up to there and to differ after it.
   std::vector<size_t> marks = {};
   // The one of these after which the prompt has a tail (PrefixCost); 0: it has none.
   size_t tail_mark = 0;

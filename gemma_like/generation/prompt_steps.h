@@ -30,7 +30,7 @@ absl::Status PromptTooLong(const KVCache& cache, size_t tokens, absl::string_vie
 // After which tokens of a prompt logits are needed, besides the last one.
 struct PromptRows {
   size_t from = std::numeric_limits<size_t>::max();  // after each one from this position on
-  size_t most = 1;                                   // at most so many in one step, 1 or more
+  size_t most = 1;  // the most rows of logits in one step, 1 or more
 };
 
 // The caller appends the tokens of Next() to the conversation, alone or in a batch with steps of

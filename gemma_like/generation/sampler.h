@@ -26,7 +26,7 @@ struct TokenChance {
 struct ChosenToken {
   int32_t token;
   float logprob;
-  std::vector<TokenChance> top;  // the likeliest tokens, as many as asked for
+  std::vector<TokenChance> top;  // the most likely tokens in its place, as many as were asked for
 
   friend bool operator==(const ChosenToken&, const ChosenToken&) = default;
 };
@@ -59,8 +59,8 @@ absl::Status CheckSampling(const SamplingOptions& options);
 // chosen from them.
 absl::Status NotFinite(size_t position);
 
-// The token and its probability among all of the logits, and the `top` (at most all) likeliest
-// ones. The log probability of a token that has no logit is minus infinity.
+// The token with its probability by all of the logits, and the `top` most likely tokens, or all
+// where there are fewer. The log probability of a token that has no logit is minus infinity.
 ChosenToken ChanceOf(absl::Span<const float> logits, int32_t token, size_t top);
 
 // Samples depend only on options, logits and history: a fork, a rewound conversation and another

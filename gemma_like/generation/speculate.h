@@ -88,7 +88,7 @@ class DraftedTokens {
   Drafter* const drafter_;
   const size_t most_;
   std::vector<int32_t> planned_;
-  size_t certain_ = 0;  // so many of them
+  size_t certain_ = 0;  // the tokens at the front of planned_ that were not drafted
   size_t row_ = 0;
   size_t length_;  // of the conversation; the cache may have drafted tokens after it
   size_t drafted_ = 0;
