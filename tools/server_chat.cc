@@ -277,7 +277,7 @@ class ServerPartner final : public ChatPartner {
       return absl::StrCat("the next answer has seed ", seed->get<uint64_t>() + answers_, "\n");
     }
     return absl::FailedPreconditionError(absl::StrCat(
-        name, " needs a model that runs here; with --server the server has the conversation"));
+        name, " needs a model that runs here; with --server there are the messages alone"));
   }
 
  private:
