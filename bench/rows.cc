@@ -60,24 +60,30 @@ bool Has(int argc, char** argv, std::string_view start) {
                      [&](std::string_view word) { return word.starts_with(start); });
 }
 
+// Whether the caller wants the names of the rows alone.
+bool ListsRows(int argc, char** argv) {
+  return std::any_of(argv + 1, argv + argc, [](std::string_view word) {
+    return word == "--benchmark_list_tests" || word == "--benchmark_list_tests=true";
+  });
+}
+
 // Measures what the rows are held against, and tells the reader of the output.
 void Measure(Limits& limits) {
   for (size_t threads : limits.threads) {
+    const auto tell = [&](const std::string& name, double rate) {
+      benchmark::AddCustomContext(name + "/threads:" + std::to_string(threads),
+                                  std::to_string(rate));
+    };
     Team team(threads);
     limits.read[threads] = MeasureReadBandwidth(team);
+    tell("read_bytes_per_second", limits.read[threads]);
     limits.peaks[threads] = MeasureDotPeaks(threads);
-    benchmark::AddCustomContext("read_bytes_per_second/threads:" + std::to_string(threads),
-                                std::to_string(limits.read[threads]));
-  }
-  for (const std::string& target : limits.targets) {
-    const DotPeaks peaks = MeasureDotPeaks(1, target);
-    const auto tell = [&](const char* type, double peak) {
-      benchmark::AddCustomContext(std::string(type) + "_ops_per_second_of_one_core/" + target,
-                                  std::to_string(peak));
-    };
-    tell("int8", peaks.int8);
-    tell("bf16", peaks.bf16);
-    tell("f32", peaks.f32);
+    for (const std::string& target : limits.targets) {
+      const DotPeaks peaks = MeasureDotPeaks(threads, target);
+      tell("int8_ops_per_second/" + target, peaks.int8);
+      tell("bf16_ops_per_second/" + target, peaks.bf16);
+      tell("f32_ops_per_second/" + target, peaks.f32);
+    }
   }
 }
 
@@ -92,6 +98,7 @@ int Main(int argc, char** argv) {
     limits.targets.assign(1, forced);
   limits.own_time =
       Has(argc, argv, "--benchmark_min_time") || std::getenv("BENCHMARK_MIN_TIME") != nullptr;
+  const bool lists_rows = ListsRows(argc, argv);
   std::vector<std::string> threads = {"1"};
   // Initialize adds its own flags and ends the program.
   if (Has(argc, argv, "--help")) std::fputs(Usage().c_str(), stdout);
@@ -110,7 +117,7 @@ int Main(int argc, char** argv) {
   for (const std::string& target : limits.targets) {
     if (!ForceTarget(target)) return Refuse("--targets=" + target);
   }
-  Measure(limits);
+  if (!lists_rows) Measure(limits);
   AddMatMulRows();
   AddAttentionRows();
   AddSsdRows();

@@ -42,8 +42,12 @@ struct BenchRow {
   size_t depth = 0;   // tokens already in the conversations
   size_t batch = 1;   // conversations
   std::vector<double> seconds;
-  double bytes = 0;  // read at least: weights and cache rows for decode, weights for prefill
-  double ops = 0;    // of the products with weights
+  // Read at least: weights and cache rows for decode, weights for prefill. Of a mixture of experts,
+  // each pass is taken to read those that one token uses.
+  double bytes = 0;
+  // Of the products of all tokens with the weights that they use; not what attention and recurrent
+  // layers compute beside the weights.
+  double ops = 0;
 
   std::string Name() const;
   double Seconds() const;    // the median

@@ -33,12 +33,18 @@ def digest(path):
     return found.hexdigest()
 
 
-@functools.cache
-def program_digest(program):
-    """Of a program, found as a shell finds it, and of the shared libraries that lie beside it."""
+def find_program(program):
+    """Its path, found as a shell finds it."""
     found = shutil.which(program)
     if found is None:
         raise Failure(f"{program} is not a program")
+    return found
+
+
+@functools.cache
+def program_digest(program):
+    """Of a program and of the shared libraries that lie beside it."""
+    found = find_program(program)
     folder = pathlib.Path(found).resolve().parent
     files = sorted({path.resolve() for path in folder.glob("*.so*")})
     return hashlib.sha256("".join(map(digest, [found, *files])).encode()).hexdigest()

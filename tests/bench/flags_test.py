@@ -23,10 +23,11 @@ def runnable_targets():
 
 
 def rows(*flags, **environment):
-    done = run(OPS_BENCH, "--benchmark_filter=^rms_norm/2048/tokens:1/", "--benchmark_format=json",
+    """The names of the rows that would run: listing them measures nothing."""
+    done = run(OPS_BENCH, "--benchmark_filter=^rms_norm/2048/tokens:1/", "--benchmark_list_tests",
                *flags, **environment)
     assert done.returncode == 0, done.stderr
-    return [row["name"] for row in json.loads(done.stdout)["benchmarks"]]
+    return done.stdout.splitlines()
 
 
 class OpsBench(unittest.TestCase):
@@ -47,7 +48,8 @@ class OpsBench(unittest.TestCase):
         self.assertIn("Z80", done.stderr)
 
     def test_fails_without_a_row(self):
-        self.assertEqual(run(OPS_BENCH, "--benchmark_filter=no_such_row").returncode, 1)
+        self.assertEqual(run(OPS_BENCH, "--benchmark_filter=no_such_row",
+                             "--benchmark_list_tests").returncode, 1)
 
     def test_takes_the_target_of_the_environment(self):
         last = runnable_targets()[-1]
@@ -60,6 +62,19 @@ class OpsBench(unittest.TestCase):
         target = "--targets=" + runnable_targets()[-1]
         self.assertIn("min_time:0.1", rows(target)[0])
         self.assertNotIn("min_time:0.1", rows(target, "--benchmark_min_time=0.001")[0])
+
+    def test_measures_rows_and_limits(self):
+        target = runnable_targets()[-1]
+        done = run(OPS_BENCH, f"--targets={target}", "--benchmark_min_time=0.001",
+                   "--benchmark_filter=^rms_norm/2048/tokens:1/", "--benchmark_format=json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        data = json.loads(done.stdout)
+        names = [f"{kind}_ops_per_second/{target}" for kind in ("int8", "bf16", "f32")]
+        for name in ["read_bytes_per_second", *names]:
+            self.assertGreater(float(data["context"][f"{name}/threads:1"]), 1e6, name)
+        [row] = data["benchmarks"]
+        self.assertTrue(row["name"].startswith(f"rms_norm/2048/tokens:1/{target}/threads:1"), row)
+        self.assertGreater(row["percent_of_limit"], 0)
 
 
 class StaticBench(unittest.TestCase):

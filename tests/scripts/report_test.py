@@ -58,7 +58,7 @@ OPS_BENCH = """
 assert "--targets=AVX9" in arguments
 context = {"read_bytes_per_second/threads:1": "4e10"}
 for kind in ("int8", "bf16", "f32"):
-    context[f"{kind}_ops_per_second_of_one_core/AVX9"] = "1e12"
+    context[f"{kind}_ops_per_second/AVX9/threads:1"] = "1e12"
 print(json.dumps({"context": context, "benchmarks": [
     {"name": "matmul/Q8_0/64x64/tokens:1/AVX9/threads:1/min_time:0.1/real_time",
      "ops_per_byte": 2.0, "ops_per_second": 5e10}]}))

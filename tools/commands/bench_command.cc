@@ -290,6 +290,10 @@ void AddBench(CLI::App& app, Action& action) {
       ->check(Between(1, 1000));
   AllowOneOf(*command.add_option("-o,--output", flags->format, "form of the output (default: md)"),
              {"md", "csv", "json", "jsonl"});
+  command.footer(
+      "GB/s counts the weights and cache rows that each pass reads at least: of a mixture of "
+      "experts those that one token uses. Gop/s counts the products of all tokens with the weights "
+      "that they use, not what attention and recurrent layers compute beside the weights.");
   command.callback([flags, &action] { action = [flags] { return Run(*flags); }; });
 }
 
