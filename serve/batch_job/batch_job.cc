@@ -1,10 +1,11 @@
 #include "serve/batch_job/batch_job.h"
 
-#include <unistd.h>
-
+#include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -72,15 +73,32 @@ void TellWhatIsKept(const Journal& journal, size_t total, const BatchJobOptions&
                               path));
 }
 
-// Where the results are, after an error. The same call then goes on, unless it is the output that
-// cannot be written, with AlreadyExists or InvalidArgument. A file of requests that has changed
-// says what to do itself.
+// Where the results are, after an error: nowhere if the journal is no longer what it was. The same
+// call then goes on, unless it is the output that cannot be written, with AlreadyExists or
+// InvalidArgument. A file of requests that has changed says what to do itself.
 absl::Status WithPlaceOfResults(const absl::Status& error, const std::string& path) {
   if (error.message().empty() || absl::IsFailedPrecondition(error)) return error;
+  if (!ReadJournalHeader(path).ok()) return error;
   const bool goes_on = !absl::IsAlreadyExists(error) && !absl::IsInvalidArgument(error);
   return absl::Status(error.code(),
                       absl::StrCat(error.message(), "; the results so far are kept in ", path,
                                    goes_on ? ", and the same command goes on with the rest" : ""));
+}
+
+// What the shard has come to whose journal is gone. Another shard removes it once it has joined
+// all; whatever else removed it has removed results.
+absl::StatusOr<BatchJobOutcome> WithoutJournal(const RequestFile& requests,
+                                               const JobIdentity& identity,
+                                               const BatchJobOptions& options,
+                                               const BatchJobOutcome& so_far,
+                                               const std::string& path) {
+  if (options.shard.count > 1) {
+    const absl::StatusOr<std::optional<size_t>> joined =
+        ReadResults(options.out, requests, identity, nullptr);
+    if (joined.ok() && joined->has_value()) return so_far;
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      path, " was removed while the job ran; the same command computes its results again"));
 }
 
 // Has what the journal lacks answered, and joins the shards.
@@ -92,14 +110,14 @@ absl::StatusOr<BatchJobOutcome> Finish(const RequestFile& requests, const JobIde
   INLAY_RETURN_IF_ERROR(
       AnswerRequests(requests, identity, options.shard, handler, journal, options.loop));
   INLAY_ASSIGN_OR_RETURN(const FileLock lock, LockOutput(options));
-  if (!journal.exists()) {
-    // Another shard has found this one done, and joined all.
-    if (access(options.out.c_str(), F_OK) == 0) return outcome;
-    return absl::FailedPreconditionError(absl::StrCat(journal.path(), " was removed"));
-  }
+  if (!journal.exists())
+    return WithoutJournal(requests, identity, options, outcome, journal.path());
   INLAY_ASSIGN_OR_RETURN(JoinOutcome joined, JoinShards(options.out, requests, identity,
                                                         options.shard.count, options.mode));
-  outcome.joined = joined.missing.empty();
+  const std::vector<size_t>& missing = joined.missing;
+  if (std::find(missing.begin(), missing.end(), options.shard.index) != missing.end())
+    return absl::DataLossError(absl::StrCat(journal.path(), " has changed while the job ran"));
+  outcome.joined = missing.empty();
   outcome.missing = std::move(joined.missing);
   outcome.failed = joined.failed;
   return outcome;

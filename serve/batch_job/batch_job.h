@@ -46,9 +46,10 @@ struct BatchJobOutcome {
 //
 // The bytes of a result depend on its request and the identity alone, if those of the handler's
 // replies do. AlreadyExists for the output of another job, unless it restarts; FailedPrecondition
-// where there are results of another job, or of another number of shards; Unavailable when another
-// process has the shard, Cancelled when it was stopped, the errors of CheckOutput, Journal::Open,
-// JoinShards and AnswerRequests. Errors after which the same call goes on say so.
+// where there are results of another job, or of another number of shards, or where the journal was
+// removed meanwhile; DataLoss where it was changed; Unavailable when another process has the shard,
+// Cancelled when it was stopped, the errors of CheckOutput, Journal::Open, JoinShards and
+// AnswerRequests. Errors after which the same call goes on say so.
 absl::StatusOr<BatchJobOutcome> RunBatchJob(const RequestFile& requests,
                                             const JobIdentity& identity, const HttpHandler& handler,
                                             const BatchJobOptions& options);

@@ -67,7 +67,9 @@ absl::StatusOr<JournalHeader> ParseHeader(const std::string& path,
                                           const std::optional<LineSource::Line>& line) {
   const auto no_journal = [&] {
     return absl::InvalidArgumentError(
-        absl::StrCat(path, " exists and is not the journal of a batch job"));
+        absl::StrCat(path,
+                     " exists and is not the journal of a batch job (its first line is damaged, or "
+                     "it is another file): remove it, or give another -o"));
   };
   if (!line.has_value() || !line->ended) return no_journal();
   const std::optional<absl::string_view> content = ContentOf(line->text);

@@ -128,7 +128,8 @@ TEST_F(BatchJobTest, WhatATornJournalHasCounts) {
     WriteAll(part, text);
     for (const bool restart : {false, true}) {
       const auto refused = Run(1, out_, {}, kRequests + 1, restart);
-      EXPECT_THAT(refused.status().message(), HasSubstr("is not the journal of a batch job"));
+      EXPECT_THAT(refused.status().message(),
+                  HasSubstr("is not the journal of a batch job (its first line is damaged, or "));
       EXPECT_EQ(ReadAll(part), text);
     }
   }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,6 +31,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class KeptResultsTest : public BatchJobTest {
  protected:
@@ -49,7 +51,91 @@ class KeptResultsTest : public BatchJobTest {
   std::string ErrorOf(const absl::StatusOr<BatchJobOutcome>& outcome) {
     return std::string(outcome.status().message());
   }
+  // Runs the job, and calls `meanwhile` once it has kept some results and lacks others.
+  absl::StatusOr<BatchJobOutcome> RunAndMeanwhile(const std::function<void()>& meanwhile,
+                                                  const JournalMode& mode = {}, Shard shard = {}) {
+    const RequestFile requests = Must(RequestFile::Open(input_));
+    Handler answers(5);
+    const HttpHandler answer = answers.handler();
+    const size_t middle = mode.retry_failed ? 5 : kRequests / shard.count / 2;
+    size_t asked = 0;
+    const HttpHandler handler = [&](HttpRequest request, std::shared_ptr<HttpReply> reply) {
+      if (++asked == middle) meanwhile();
+      answer(std::move(request), std::move(reply));
+    };
+    return RunBatchJob(requests, Identity(requests), handler,
+                       {.out = out_, .shard = shard, .mode = mode, .loop = {.most_in_flight = 1}});
+  }
 };
+
+// The results that are lost are missing then, though the job had an answer to each request.
+TEST_F(KeptResultsTest, AJournalThatIsDamagedMeanwhileIsAnError) {
+  const std::string whole = Whole(), part = out_ + ".part";
+  const std::function<void()> damages[] = {
+      [&] { Damage(part); },
+      [&] { std::filesystem::resize_file(part, std::filesystem::file_size(part) / 2); },
+      [&] { std::filesystem::resize_file(part, std::filesystem::file_size(part) - 1); }};
+  for (const std::function<void()>& damage : damages) {
+    const auto ended = RunAndMeanwhile(damage);
+    EXPECT_TRUE(absl::IsDataLoss(ended.status())) << ended.status();
+    EXPECT_THAT(ErrorOf(ended),
+                AllOf(HasSubstr("out.part has changed while the job ran; the results so far are"),
+                      EndsWith("and the same command goes on with the rest")));
+    EXPECT_FALSE(std::filesystem::exists(out_));
+    EXPECT_GT(Must(Run(3, out_)).kept, 0u);
+    EXPECT_EQ(ReadAll(out_), whole);
+    unlink(out_.c_str());
+  }
+}
+
+TEST_F(KeptResultsTest, AFirstLineThatIsDamagedMeanwhile) {
+  const std::string whole = Whole(), part = out_ + ".part";
+  const auto ended = RunAndMeanwhile([&] {
+    std::string text = ReadAll(part);
+    text[30] ^= 1;
+    WriteAll(part, text);
+  });
+  const auto says = AllOf(HasSubstr("first line is damaged, or it is another file): remove it, or "
+                                    "give another -o"),
+                          Not(HasSubstr("kept in")));
+  EXPECT_THAT(ErrorOf(ended), says);
+  EXPECT_THAT(ErrorOf(Run(2, out_)), says) << "as the command that follows";
+  unlink(part.c_str());
+  EXPECT_EQ(Must(Run(2, out_)).kept, 0u);
+  EXPECT_EQ(ReadAll(out_), whole);
+}
+
+TEST_F(KeptResultsTest, AJournalThatIsRemovedMeanwhileIsAnError) {
+  const std::string whole = Whole();
+  // What there is at the output's place are the results that a restart or a retry replaces.
+  for (const bool restart : {true, false}) {
+    WriteAll(out_, whole);
+    const auto ended = RunAndMeanwhile([&] { unlink((out_ + ".part").c_str()); },
+                                       {.restart = restart, .retry_failed = !restart});
+    EXPECT_TRUE(absl::IsFailedPrecondition(ended.status())) << ended.status();
+    EXPECT_THAT(ErrorOf(ended), EndsWith("out.part was removed while the job ran; the same command "
+                                         "computes its results again"));
+    EXPECT_EQ(ReadAll(out_), whole);
+  }
+}
+
+TEST_F(KeptResultsTest, AShardWhoseJournalIsRemovedIsDoneIfAllAreJoined) {
+  const std::string whole = Whole();
+  const auto removed_with = [&](const std::string& out) {
+    return RunAndMeanwhile(
+        [&] {
+          WriteAll(out_, out);
+          unlink((out_ + ".part.0-of-2").c_str());
+        },
+        {.restart = true}, {0, 2});
+  };
+  const BatchJobOutcome done = Must(removed_with(whole));
+  EXPECT_FALSE(done.joined);
+  EXPECT_THAT(done.missing, ElementsAre());
+  // The beginning of another job's output.
+  EXPECT_THAT(ErrorOf(removed_with(whole.substr(0, whole.find('\n') + 1))),
+              HasSubstr("part.0-of-2 was removed while the job ran"));
+}
 
 TEST_F(KeptResultsTest, ADamagedLineCostsThatLineAlone) {
   const std::string whole = Whole();
