@@ -16,7 +16,7 @@ void OutageNotes::Begin(StoreUse use, const absl::Status& why) {
   const std::lock_guard lock(mutex_);
   const bool reads = use == StoreUse::kReads;
   // Who was told that none are read need not be told that none are stored.
-  const bool told = (reads ? reads_down_ : down_) > 0;
+  const bool told = (reads ? reads_down_ : down_.load()) > 0;
   ++down_;
   if (reads) ++reads_down_;
   if (told) return;
@@ -29,11 +29,6 @@ void OutageNotes::End(StoreUse use) {
   const std::lock_guard lock(mutex_);
   if (use == StoreUse::kReads) --reads_down_;
   if (--down_ == 0) note_.Tell("prefixes are shared again");
-}
-
-size_t OutageNotes::down() const {
-  const std::lock_guard lock(mutex_);
-  return down_;
 }
 
 absl::Duration StoreLine::Rest() const {

@@ -2,6 +2,7 @@
 #ifndef INLAY_SERVE_PREFIXES_STORE_LINE_H_
 #define INLAY_SERVE_PREFIXES_STORE_LINE_H_
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -21,7 +22,7 @@ namespace inlay::serve {
 enum class StoreUse { kReads, kWrites };
 
 // Tells once that snapshots are no longer read, or only that none are stored, and once that all
-// lines work again.
+// lines work again. Safe to use from several threads.
 class OutageNotes {
  public:
   // `note` may be null.
@@ -31,13 +32,15 @@ class OutageNotes {
   // A line of this use has begun to fail, and works again.
   void Begin(StoreUse use, const absl::Status& why);
   void End(StoreUse use);
-  // The number of lines that do not work now.
-  size_t down() const;
+  // The number of lines that do not work now. It does not wait for whoever is being told.
+  size_t down() const { return down_; }
 
  private:
   const Note note_;
-  mutable std::mutex mutex_;
-  size_t down_ = 0;
+  // Held while a sentence is told, too, so that they come in their order. Guards changes of the
+  // members below.
+  std::mutex mutex_;
+  std::atomic<size_t> down_ = 0;
   size_t reads_down_ = 0;  // of these
 };
 

@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -171,6 +173,22 @@ TEST(OutageNotesTest, TellWhetherPrefixesAreStillRead) {
   notes.End(StoreUse::kReads);
   notes.End(StoreUse::kWrites);
   EXPECT_THAT(noted, ElementsAre(not_shared, again));
+}
+
+// As where standard error is a pipe that nobody reads: the figures are still to be had.
+TEST(OutageNotesTest, WhoIsToldHoldsUpNobodyElse) {
+  std::function<size_t()> ask;
+  std::vector<std::future<size_t>> answers;
+  OutageNotes notes([&](absl::string_view) {
+    answers.push_back(std::async(std::launch::async, ask));
+    EXPECT_EQ(answers.back().wait_for(std::chrono::minutes(1)), std::future_status::ready);
+  });
+  ask = [&] { return notes.down(); };
+  notes.Begin(StoreUse::kReads, absl::UnavailableError("why"));
+  notes.End(StoreUse::kReads);
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_EQ(answers[0].get(), 1u);
+  EXPECT_EQ(answers[1].get(), 0u);
 }
 
 }  // namespace
