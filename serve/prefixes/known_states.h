@@ -4,10 +4,11 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
-#include <unordered_map>
+#include <tuple>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -27,20 +28,21 @@ class KnownStates {
   bool Has(const std::string& root, size_t length, absl::string_view name) const;
 
   void Add(const std::string& root, size_t length, const std::string& name);
+  // Takes no memory.
   void Remove(const std::string& root, size_t length, const std::string& name);
   void Clear();
 
  private:
   using Clock = std::chrono::steady_clock;
+  // Root, length and name.
+  using Key = std::tuple<std::string, size_t, std::string>;
+  using KeyView = std::tuple<absl::string_view, size_t, absl::string_view>;
   // With more all are forgotten, so that memory is bounded: some 5 MB.
   static constexpr size_t kMost = 1 << 14;
 
   const Clock::duration lifetime_;
-  mutable std::mutex mutex_;  // guards the members below
-  // By root and length, the names, and when they were added.
-  using Named = std::map<std::string, Clock::time_point, std::less<>>;
-  std::unordered_map<std::string, std::map<size_t, Named>> roots_;
-  size_t count_ = 0;
+  mutable std::mutex mutex_;                              // guards the next member
+  std::map<Key, Clock::time_point, std::less<>> states_;  // when they were added
 };
 
 }  // namespace inlay::serve
