@@ -19,6 +19,7 @@
 #include "tests/failing_memory.h"
 #include "tests/serve/http/raw_client.h"
 #include "tests/serve/http/server_fixture.h"
+#include "tests/wait_until.h"
 
 namespace inlay::serve {
 namespace {
@@ -84,7 +85,7 @@ TEST_F(HttpFaultTest, SurvivesEveryAllocationThatFails) {
   }
   std::printf("%d failures survived\n", survived);
   EXPECT_GT(survived, 50);
-  EXPECT_TRUE(Eventually([&] { return server_->connections() == 0; }));
+  EXPECT_TRUE(WaitUntil([&] { return server_->connections() == 0; }));
 }
 
 TEST_F(HttpFaultTest, SurvivesATimeWithoutAnyMemory) {
@@ -99,7 +100,7 @@ TEST_F(HttpFaultTest, SurvivesATimeWithoutAnyMemory) {
     failing_memory::Stop();
     clients.clear();
     ASSERT_EQ(Get(port(), "/").body, "GET /?\n");
-    ASSERT_TRUE(Eventually([&] { return server_->connections() == 0; }));
+    ASSERT_TRUE(WaitUntil([&] { return server_->connections() == 0; }));
   }
 }
 
@@ -151,7 +152,7 @@ class FewDescriptors {
 TEST_F(HttpFaultTest, AwaitsDescriptorsWithoutSpinning) {
   Start(Echo);
   EXPECT_EQ(Get(port(), "/").status, 200);
-  ASSERT_TRUE(Eventually([&] { return server_->connections() == 0; }));
+  ASSERT_TRUE(WaitUntil([&] { return server_->connections() == 0; }));
   FewDescriptors few(1);
   RawClient client(port());  // takes the last one
   ASSERT_TRUE(client.connected());
@@ -184,7 +185,7 @@ TEST_F(HttpFaultTest, NoSignalEndsTheProcess) {
     close.join();
   }
   DropReplies();
-  EXPECT_TRUE(Eventually([&] { return server_->connections() == 0; }));
+  EXPECT_TRUE(WaitUntil([&] { return server_->connections() == 0; }));
 }
 
 }  // namespace

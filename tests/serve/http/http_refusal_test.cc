@@ -2,12 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <chrono>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -19,6 +17,7 @@
 #include "serve/http/http_server.h"
 #include "tests/serve/http/raw_client.h"
 #include "tests/serve/http/server_fixture.h"
+#include "tests/wait_until.h"
 
 namespace inlay::serve {
 namespace {
@@ -314,7 +313,7 @@ TEST_F(HttpRefusalTest, BodiesOnTheirWayAreTooMuchTogether) {
     return client.Read();
   };
   RawReply refused;
-  EXPECT_TRUE(Eventually([&] {
+  EXPECT_TRUE(WaitUntil([&] {
     RawClient slow(port());
     slow.Send(large.substr(0, large.size() - 1));
     // Refused once the server has read that one, or never where it had read another one first.
@@ -327,7 +326,7 @@ TEST_F(HttpRefusalTest, BodiesOnTheirWayAreTooMuchTogether) {
   EXPECT_EQ(refused.Header("retry-after"), "1");
   EXPECT_EQ(refused.Header("connection"), "close");
   EXPECT_TRUE(absl::StrContains(refused.body, "1500000 bytes")) << refused.body;
-  EXPECT_TRUE(Eventually([&] { return reply_to_another().status == 200; }));
+  EXPECT_TRUE(WaitUntil([&] { return reply_to_another().status == 200; }));
 }
 
 TEST_F(HttpRefusalTest, BodiesThatTheHandlerKeepsAreTooMuchTogether) {
@@ -365,7 +364,6 @@ TEST_F(HttpRefusalTest, EachErrorOfTheServersOwnIsToldBeforeItIsSent) {
   std::vector<std::string> told;
   HttpOptions options;
   options.most_connections = 1;
-  options.header_timeout = absl::Seconds(1);
   options.most_body = 1000;
   options.admit = [](const HttpRequest& request, bool) -> std::optional<Refusal> {
     if (request.path != "/kept") return std::nullopt;
@@ -375,36 +373,44 @@ TEST_F(HttpRefusalTest, EachErrorOfTheServersOwnIsToldBeforeItIsSent) {
     const std::lock_guard lock(mutex);
     told.push_back(absl::StrCat(path, " ", status, message.empty() ? " none" : ""));
   };
-  Start(
-      [this](HttpRequest request, const std::shared_ptr<HttpReply>& reply) {
-        if (request.path == "/drop") return;
-        if (request.path == "/hold") {
-          const std::lock_guard lock(mutex_);
-          replies_.push_back(reply);
-          return arrived_.Add();
-        }
-        if (request.path == "/memory") return reply->FailWithoutMemory();
-        Echo(std::move(request), reply);
-      },
-      options);
-  const auto expect = [&](const std::string& bytes, const std::string& what) {
+  const auto handler = [this](HttpRequest request, const std::shared_ptr<HttpReply>& reply) {
+    if (request.path == "/drop") return;
+    if (request.path == "/hold") {
+      const std::lock_guard lock(mutex_);
+      replies_.push_back(reply);
+      return arrived_.Add();
+    }
+    if (request.path == "/memory") return reply->FailWithoutMemory();
+    Echo(std::move(request), reply);
+  };
+  const auto told_of = [&](const std::string& bytes) {
+    std::vector<std::string> result;
     {
       RawClient client(port());
       client.Send(bytes);
       client.Read();
       const std::lock_guard lock(mutex);
-      EXPECT_EQ(told, std::vector<std::string>{what}) << absl::CHexEscape(bytes);
-      told.clear();
+      result.swap(told);
     }
-    EXPECT_TRUE(Eventually([&] { return server_->connections() == 0; }));
+    EXPECT_TRUE(WaitUntil([&] { return server_->connections() == 0; }));
+    return result;
+  };
+  const auto expect = [&](const std::string& bytes, const std::string& what) {
+    EXPECT_EQ(told_of(bytes), std::vector<std::string>{what}) << absl::CHexEscape(bytes);
   };
   const std::string host = " HTTP/1.1\r\nHost: localhost\r\n";
+  EXPECT_TRUE(WithSomeTime(absl::Milliseconds(200), [&](absl::Duration time) {
+    HttpOptions hasty = options;
+    hasty.header_timeout = time;
+    Start(handler, hasty);
+    return told_of("GET /a") == std::vector<std::string>{" 408"};
+  }));
+  Start(handler, options);
   expect("what?\r\n\r\n", " 400");
   expect("GET /a HTTP/1.1\r\nHost: x\r\n\r\n", "/a 403");
   expect("GET /kept" + host + "\r\n", "/kept 401");
   expect("POST /a" + host + "Content-Length: 2\r\n\r\n{}", "/a 415");
   expect(Post("/a", std::string(2000, 'x')), " 413");
-  expect("GET /a", " 408");
   expect("GET /drop" + host + "\r\n", "/drop 500");
   expect("GET /memory" + host + "\r\n", "/memory 503");
   RawClient busy(port());
@@ -430,34 +436,53 @@ TEST_F(HttpRefusalTest, TheClientsIdIsKept) {
 }
 
 TEST_F(HttpRefusalTest, HeadersAndBodiesThatTakeTooLong) {
-  HttpOptions short_body, short_header;
-  short_body.header_timeout = short_header.body_timeout = absl::Minutes(1);
+  // A byte now and then does not help.
+  const auto is_refused_as_it_goes_on = [this](const std::string& bytes) {
+    RawClient client(port());
+    client.Send(bytes);
+    EXPECT_TRUE(WaitUntil([&] {
+      client.Send("a");
+      return server_->connections() == 0;
+    }));
+    return client.Read().status == 408;
+  };
+  HttpOptions short_body;
+  short_body.header_timeout = absl::Minutes(1);
   short_body.body_timeout = absl::Milliseconds(300);
-  short_header.header_timeout = absl::Seconds(1);  // in which the last client sends a whole request
-  const std::string header = "GET / HTTP/1.1\r\n";
+  StartEcho(short_body);
   const std::string body =
       "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
       "Content-Length: 1000000\r\n\r\n";
-  for (const std::string& start : {body, header}) {
-    StartEcho(start == body ? short_body : short_header);
-    Refused(start, 408);
-    // A byte now and then does not help.
+  Refused(body, 408);
+  EXPECT_TRUE(is_refused_as_it_goes_on(body));
+
+  HttpOptions short_header;
+  short_header.most_header = size_t{1} << 20;  // more than is sent
+  short_header.body_timeout = absl::Minutes(1);
+  const auto start = [&](absl::Duration header_timeout) {
+    short_header.header_timeout = header_timeout;
+    StartEcho(short_header);
+  };
+  const std::string header = "GET / HTTP/1.1\r\n";
+  EXPECT_TRUE(WithSomeTime(absl::Milliseconds(200), [&](absl::Duration time) {
+    start(time);
     RawClient client(port());
-    client.Send(start == body ? body : header + "A: ");
-    const auto begin = std::chrono::steady_clock::now();
-    while (server_->connections() > 0) {
-      client.Send("a");
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      ASSERT_LT(std::chrono::steady_clock::now() - begin, kVeryLong);
-    }
-    EXPECT_EQ(client.Read().status, 408);
-  }
+    client.Send(header);
+    return client.Read().status == 408;
+  }));
+  EXPECT_TRUE(WithSomeTime(absl::Milliseconds(200), [&](absl::Duration time) {
+    start(time);
+    return is_refused_as_it_goes_on(header + "A: ");
+  }));
   // A second request has its own time, from its first byte.
-  RawClient client(port());
-  client.Send(kGet);
-  EXPECT_EQ(client.Read().status, 200);
-  client.Send("GET");
-  EXPECT_EQ(client.Read().status, 408);
+  EXPECT_TRUE(WithSomeTime(absl::Milliseconds(200), [&](absl::Duration time) {
+    start(time);
+    RawClient client(port());
+    client.Send(kGet);
+    if (client.Read().status != 200) return false;
+    client.Send("GET");
+    return client.Read().status == 408;
+  }));
 }
 
 TEST_F(HttpRefusalTest, IdleConnectionsEndWithoutAReply) {
@@ -472,7 +497,7 @@ TEST_F(HttpRefusalTest, IdleConnectionsEndWithoutAReply) {
   client.Send(kGet);
   EXPECT_EQ(client.Read().status, 200);
   EXPECT_EQ(client.ReadToEnd(), "");
-  EXPECT_TRUE(Eventually([&] { return server_->connections() == 0; }));
+  EXPECT_TRUE(WaitUntil([&] { return server_->connections() == 0; }));
 }
 
 TEST_F(HttpRefusalTest, ConnectionsThatAreTooMany) {
@@ -495,7 +520,7 @@ TEST_F(HttpRefusalTest, ConnectionsThatAreTooMany) {
     EXPECT_EQ(server_->connections(), 3u);
   }
   clients.pop_back();
-  ASSERT_TRUE(Eventually([&] { return server_->connections() == 2; }));
+  ASSERT_TRUE(WaitUntil([&] { return server_->connections() == 2; }));
   RawClient client(port());
   client.Send(kGet);
   reply(3)->Send(200, "text/plain", "");

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/serve/http/raw_client.h"
 #include "tests/serve/http/server_fixture.h"
+#include "tests/wait_until.h"
 
 namespace inlay::serve {
 namespace {
@@ -46,7 +47,7 @@ TEST_F(HttpServerTest, KeepsTheConnection) {
     EXPECT_EQ(server_->connections(), 1u);
   }
   client.Close();
-  EXPECT_TRUE(Eventually([&] { return server_->connections() == 0; }));
+  EXPECT_TRUE(WaitUntil([&] { return server_->connections() == 0; }));
 }
 
 TEST_F(HttpServerTest, EndsTheConnectionWhenTheClientAsks) {

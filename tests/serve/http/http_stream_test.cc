@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <chrono>
 #include <memory>
 #include <new>
 #include <stdexcept>
@@ -13,10 +12,12 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "serve/http/http_server.h"
 #include "tests/serve/http/raw_client.h"
 #include "tests/serve/http/server_fixture.h"
+#include "tests/wait_until.h"
 
 namespace inlay::serve {
 namespace {
@@ -111,7 +112,7 @@ TEST_F(HttpStreamTest, AClientThatGoesIsNoticed) {
         EXPECT_EQ(gone.count(), 0);
         go(client);
         ASSERT_TRUE(gone.WaitFor(1)) << i;
-        EXPECT_TRUE(Eventually([&] { return server_->connections() == 0; }));
+        EXPECT_TRUE(WaitUntil([&] { return server_->connections() == 0; }));
         // All this does nothing, and does not call again.
         if (!streaming) kept->StartStream(200, "text/plain");
         kept->Write("more");
@@ -128,7 +129,7 @@ TEST_F(HttpStreamTest, AClientThatHasGoneIsToldAtOnce) {
   client.Send(kGet);
   const auto kept = reply(0);
   client.Close();
-  ASSERT_TRUE(Eventually([&] { return server_->connections() == 0; }));
+  ASSERT_TRUE(WaitUntil([&] { return server_->connections() == 0; }));
   int calls = 0;
   kept->OnGone([&] { ++calls; });
   EXPECT_EQ(calls, 1);
@@ -153,7 +154,7 @@ TEST_F(HttpStreamTest, AfterTheEndNobodyIsGone) {
     EXPECT_EQ(client.Read().status, 200);
     kept->OnGone([held] { ++*held; });
     client.Close();
-    ASSERT_TRUE(Eventually([&] { return server_->connections() == 0; }));
+    ASSERT_TRUE(WaitUntil([&] { return server_->connections() == 0; }));
     kept->OnGone([held] { ++*held; });
     EXPECT_EQ(*held, 0);
   }
@@ -202,7 +203,7 @@ TEST_F(HttpStreamTest, AClientThatReadsTooSlowlyIsGone) {
   const std::string piece(100'000, 'x');
   for (int i = 0; i < 1000; ++i) kept->Write(piece);
   EXPECT_TRUE(gone.WaitFor(1));
-  EXPECT_TRUE(Eventually([&] { return server_->connections() == 0; }));
+  EXPECT_TRUE(WaitUntil([&] { return server_->connections() == 0; }));
   EXPECT_FALSE(absl::StrContains(client.ReadToEnd(), "\r\n0\r\n\r\n"));
 }
 
@@ -223,28 +224,30 @@ TEST_F(HttpStreamTest, AClientThatReadsNothingIsGone) {
     } else {
       kept->Send(200, "text/plain", std::string(20'000'000, 'x'));
     }
-    EXPECT_TRUE(Eventually([&] { return server_->connections() == 0; }));
+    EXPECT_TRUE(WaitUntil([&] { return server_->connections() == 0; }));
     EXPECT_EQ(gone.count(), streaming ? 1 : 0);
   }
 }
 
 TEST_F(HttpStreamTest, AStreamMayPauseForLongerThanItsTimes) {
-  HttpOptions options;
-  options.header_timeout = absl::Minutes(1);  // it ends with the header
-  options.body_timeout = absl::Milliseconds(200);
-  options.idle_timeout = absl::Milliseconds(200);
-  options.write_timeout = absl::Milliseconds(200);
-  StartKeeping(options);
-  RawClient client(port());
-  client.Send(kGet);
-  const auto kept = reply(0);
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  kept->StartStream(200, "text/plain");
-  ASSERT_TRUE(client.ReadUntil("\r\n\r\n"));
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  kept->Write("here");
-  kept->Finish();
-  EXPECT_TRUE(client.ReadUntil("4\r\nhere\r\n0\r\n\r\n"));
+  int requests = 0;
+  // Within its time the server has to send what there is.
+  EXPECT_TRUE(WithSomeTime(absl::Milliseconds(200), [&](absl::Duration time) {
+    HttpOptions options;
+    options.header_timeout = absl::Minutes(1);  // it ends with the header
+    options.body_timeout = options.idle_timeout = options.write_timeout = time;
+    StartKeeping(options);
+    RawClient client(port());
+    client.Send(kGet);
+    const auto kept = reply(requests++);
+    absl::SleepFor(2.5 * time);
+    kept->StartStream(200, "text/plain");
+    if (!client.ReadUntil("\r\n\r\n")) return false;
+    absl::SleepFor(2.5 * time);
+    kept->Write("here");
+    kept->Finish();
+    return client.ReadUntil("4\r\nhere\r\n0\r\n\r\n");
+  }));
 }
 
 TEST_F(HttpStreamTest, ADroppedReplyIsAnError) {
@@ -357,8 +360,8 @@ TEST_F(HttpStreamTest, DrainEndsIdleConnectionsAndAwaitsReplies) {
   std::thread drain([&] { server_->Drain(absl::InfiniteDuration()); });
   EXPECT_EQ(idle.ReadToEnd(), "");
   EXPECT_EQ(fresh.ReadToEnd(), "");
-  EXPECT_TRUE(Eventually([&] { return !RawClient(port_before).connected(); }));
-  EXPECT_TRUE(Eventually([&] { return server_->connections() == 2; }));
+  EXPECT_TRUE(WaitUntil([&] { return !RawClient(port_before).connected(); }));
+  EXPECT_TRUE(WaitUntil([&] { return server_->connections() == 2; }));
   whole->Send(200, "text/plain", "whole");
   const RawReply reply_to_waiting = waiting.Read();
   EXPECT_EQ(reply_to_waiting.body, "whole");
@@ -391,20 +394,20 @@ TEST_F(HttpStreamTest, DrainLetsARequestInItsBodyEnd) {
 // Until its first bytes have been read the connection is idle. That nothing can tell: it gets more
 // time until it is enough.
 TEST_F(HttpStreamTest, DrainLetsARequestInItsHeaderEnd) {
-  RawReply reply;
-  for (int milliseconds = 10; reply.status == 0 && milliseconds < 5000; milliseconds *= 2) {
-    Start(Echo);
+  EXPECT_TRUE(WithSomeTime(absl::Milliseconds(10), [&](absl::Duration time) {
+    HttpOptions options;
+    options.header_timeout = absl::Hours(1);
+    Start(Echo, options);
     RawClient client(port());
     client.Send("GET / HTTP/1.1\r\n");
-    EXPECT_TRUE(Eventually([&] { return server_->connections() == 1; }));
-    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    EXPECT_TRUE(WaitUntil([&] { return server_->connections() == 1; }));
+    absl::SleepFor(time);
     server_->Drain(absl::ZeroDuration());
     client.Send("Host: localhost\r\n\r\n");
-    reply = client.Read();
+    const RawReply reply = client.Read();
     EXPECT_EQ(client.ReadToEnd(), "");
-  }
-  EXPECT_EQ(reply.status, 200);
-  EXPECT_EQ(reply.Header("connection"), "close");
+    return reply.status == 200 && reply.Header("connection") == "close";
+  }));
 }
 
 TEST_F(HttpStreamTest, DrainWaitsNoLongerThanItMay) {

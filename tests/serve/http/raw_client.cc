@@ -16,6 +16,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "tests/wait_until.h"
 
 namespace inlay::serve {
 
@@ -71,9 +72,8 @@ void RawClient::Reset() {
 }
 
 bool RawClient::Fill() {
-  constexpr int kLongest = 60'000;  // milliseconds
   pollfd readable = {fd_, POLLIN, 0};
-  if (::poll(&readable, 1, kLongest) == 0) {
+  if (::poll(&readable, 1, kLongWaitMs) == 0) {
     ADD_FAILURE() << "the server sends nothing and does not end the connection";
     return false;
   }

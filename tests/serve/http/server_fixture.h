@@ -4,22 +4,18 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <condition_variable>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "serve/http/http_server.h"
 #include "tests/serve/http/raw_client.h"
+#include "tests/wait_until.h"
 
 namespace inlay::serve {
-
-inline constexpr std::chrono::seconds kVeryLong{60};  // for what should take no time
 
 // Counts what happens on one thread, for another that waits for it.
 class Counter {
@@ -33,10 +29,10 @@ class Counter {
     const std::lock_guard lock(mutex_);
     return count_;
   }
-  // Whether the count has reached `count` before a very long time was over.
+  // Whether the count has reached `count` before kLongWait was over.
   bool WaitFor(int count) const {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, kVeryLong, [&] { return count_ >= count; });
+    return changed_.wait_for(lock, kLongWait, [&] { return count_ >= count; });
   }
 
  private:
@@ -44,16 +40,6 @@ class Counter {
   mutable std::condition_variable changed_;
   int count_ = 0;
 };
-
-// Waits until `condition` holds; false after a very long time.
-inline bool Eventually(const std::function<bool()>& condition) {
-  const auto end = std::chrono::steady_clock::now() + kVeryLong;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return true;
-}
 
 // Replies with what the handler was given.
 inline void Echo(HttpRequest request, const std::shared_ptr<HttpReply>& reply) {
