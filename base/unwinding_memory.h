@@ -4,14 +4,15 @@
 
 namespace inlay {
 
-// From now on the process keeps 8 MiB of addresses aside. Where operator new finds no memory it
-// gives them back to the system before it throws std::bad_alloc, so that destructors that take
-// little memory (see base/out_of_memory.h) find some while the exception is on its way. Call it
-// once, in main() or soon after.
+// From now on the process keeps 16 MiB of addresses aside, for destructors that take little memory
+// (see base/out_of_memory.h) while an exception is on its way: any failure there ends the process.
+// Where operator new finds no memory it throws std::bad_alloc, but in a thread that unwinds it
+// gives a part of them back to the system and tries again, and once all are given back it waits for
+// a few seconds for what other threads give back. Call it once, in main() or soon after.
 void KeepUnwindingMemory();
 
-// Takes them again, if they were given back and there is memory: whoever has caught std::bad_alloc
-// calls this.
+// Takes again what was given back, if there is memory: whoever has caught std::bad_alloc calls
+// this.
 void RenewUnwindingMemory() noexcept;
 
 }  // namespace inlay

@@ -78,6 +78,7 @@ Batcher::Batcher(Engine& engine, const Tokenizer& tokenizer, const SchedulerOpti
       tokenizer_(tokenizer),
       options_(options),
       context_(context),
+      most_running_(options.most_running),
       pool_(std::move(pool)),
       draft_pool_(
           std::make_shared<BlockPool>(BlockPool::Options{.limit_bytes = DraftMemory(options)})),
@@ -185,6 +186,8 @@ Batcher::AnswerPtr Batcher::Remove(Answer& answer) {
 
 void Batcher::End(Answer& answer, const absl::Status& status) {
   const AnswerPtr ended = Remove(answer);
+  if (!absl::IsResourceExhausted(status))
+    most_running_ = std::min(most_running_ + 1, options_.most_running);
   TellEnds(*ended, status);
   const bool is_whole = status.ok() && !ended->in_prompt();
   const std::unique_ptr<KVCache> conversation = ended->End();
@@ -226,7 +229,7 @@ size_t Batcher::FirstBound(const Answer& answer) const {
 
 void Batcher::Admit() {
   short_of_memory_ = false;
-  while (!waiting_.empty() && running_.size() < options_.most_running) {
+  while (!waiting_.empty() && running_.size() < most_running_) {
     const Answer& next = *waiting_.front();
     const size_t bound = FirstBound(next);
     const size_t bytes = memory_.BytesFor(bound, RowsOf(next.ticket().request));
@@ -395,6 +398,8 @@ void Batcher::MakeRoom(Answer& answer, const absl::Status& status) {
   // By the promises this is the system's memory, not ours.
   if (running_.size() == 1) return End(answer, status);
   Pause(answer);
+  // Admitted again at once it would only be paused again.
+  most_running_ = running_.size();
 }
 
 void Batcher::Charge(Answer& answer, size_t from) {
@@ -435,6 +440,15 @@ void Batcher::Accept(const Share& share, absl::Time now) {
 }
 
 void Batcher::Step() {
+  const absl::Status status = OrOutOfMemory("a step of all answers", [&] {
+    ComputeStep();
+    return absl::OkStatus();
+  });
+  // The same step would find no memory again.
+  if (!status.ok() && !running_.empty()) MakeRoom(*running_.back(), status);
+}
+
+void Batcher::ComputeStep() {
   EndCancelled();
   Admit();
   std::vector<Share> shares = Compose();
@@ -471,7 +485,7 @@ SchedulerStats Batcher::stats() const {
   SchedulerStats stats = stats_;
   stats.waiting = waiting_.size();
   stats.running = running_.size();
-  stats.free_places = short_of_memory_ ? 0 : options_.most_running - running_.size();
+  stats.free_places = short_of_memory_ ? 0 : most_running_ - running_.size();
   stats.reserved_bytes = memory_.reserved();
   stats.memory_bytes = pool_->limit_bytes() + draft_pool_->limit_bytes();
   stats.used_bytes = pool_->used_bytes() + draft_pool_->used_bytes();

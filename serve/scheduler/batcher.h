@@ -45,7 +45,9 @@ class Batcher {
   // ResourceExhausted.
   void Add(const std::shared_ptr<Ticket>& ticket);
 
-  // Ends what was cancelled, stopped or is late, admits what waits, and computes one step.
+  // Ends what was cancelled, stopped or is late, admits what waits, and computes one step. A step
+  // that finds no memory gives up a snapshot, or pauses an answer, which is not admitted before
+  // another one has ended, or ends the only one that runs.
   void Step();
   // The last thing before the end; see PromptPrefixes.
   void OfferAll(absl::Duration most) { prefixes_.OfferAll(most); }
@@ -77,6 +79,7 @@ class Batcher {
   // Begins or resumes it.
   absl::Status Start(Answer& answer);
 
+  void ComputeStep();
   void EndCancelled();
   void Admit();
   // Whether memory for the whole answer is promised when it is admitted.
@@ -123,6 +126,7 @@ class Batcher {
   const Tokenizer& tokenizer_;
   const SchedulerOptions options_;
   const size_t context_;
+  size_t most_running_;  // fewer than in the options while the system has memory for fewer
   const std::shared_ptr<BlockPool> pool_;
   const std::shared_ptr<BlockPool> draft_pool_;  // of the draft model's conversations
   const std::unique_ptr<KVCache> empty_;

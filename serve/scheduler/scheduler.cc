@@ -168,10 +168,7 @@ class ThreadedScheduler final : public Scheduler {
     while (Next()) {
       // What has no memory here ends answers (see ~Answer), and those alone.
       for (; !taken_.empty(); taken_.pop_front()) batcher_->Add(taken_.front());
-      (void)OrOutOfMemory("a step of all answers", [&] {
-        batcher_->Step();
-        return absl::OkStatus();
-      });
+      batcher_->Step();
     }
     if (!drained_) return;
     (void)OrOutOfMemory("what others may need", [&] {

@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <memory>
+#include <new>
 #include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "cache/cache_bytes.h"
 #include "serve/scheduler/scheduler.h"
+#include "tests/gemma_like/counting_engine.h"
 #include "tests/gemma_like/model_fixture.h"
 #include "tests/must.h"
 #include "tests/serve/scheduler/known_answers.h"
@@ -93,6 +95,26 @@ TEST_F(BatcherTest, PlacesWithoutMemoryAreNotFree) {
   EXPECT_EQ(batcher->stats().free_places, 0u);
   while (!batcher->idle()) batcher->Step();
   EXPECT_EQ(batcher->stats().free_places, options.most_running);
+}
+
+// What is paused for lack of memory needs the same again when it goes on.
+TEST_F(BatcherTest, AnswersTakeTurnsWhereTheSystemHasMemoryForOne) {
+  CountingEngine engine(*model_.engine);
+  const auto batcher =
+      Must(Batcher::Create(engine, *model_.tokenizer, {.context = 256, .most_running = 4}));
+  engine.before_forward = [&] {
+    if (batcher->stats().running > 1) throw std::bad_alloc();
+  };
+  std::vector<std::shared_ptr<Listener>> listeners;
+  for (int i = 0; i < 4; ++i) listeners.push_back(Add(*batcher, Request(20)));
+  for (int step = 0; step < 1000 && !batcher->idle(); ++step) batcher->Step();
+  ASSERT_TRUE(batcher->idle());
+  for (const auto& listener : listeners) EXPECT_TRUE(listener->told().end->status.ok());
+  EXPECT_GT(batcher->stats().pauses, 0u);
+  engine.before_forward = nullptr;
+  for (int i = 0; i < 3; ++i) Add(*batcher, Request(1));
+  while (!batcher->idle()) batcher->Step();
+  EXPECT_EQ(batcher->stats().free_places, 4u) << "again, as answers have ended";
 }
 
 // Owner 1 has short prompts and long answers, owner 2 long prompts and short answers, of half as

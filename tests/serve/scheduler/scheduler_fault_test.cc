@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/out_of_memory.h"
 #include "base/steady_time.h"
 #include "serve/scheduler/batcher.h"
 #include "tests/failing_memory.h"
@@ -115,12 +114,7 @@ TEST_F(SchedulerFaultTest, AnswersAreRightOrEnd) {
     batcher->Add(first_ticket);
     for (int step = 0; step < 200 && (step <= 2 || !batcher->idle()); ++step) {
       if (step == 2) batcher->Add(second_ticket);
-      // As the scheduler does. Where a step finds no memory before the model runs, the next one is
-      // the same step.
-      (void)OrOutOfMemory("a step", [&] {
-        batcher->Step();
-        return absl::OkStatus();
-      });
+      batcher->Step();
     }
     failing_memory::Stop();
     ASSERT_TRUE(batcher->idle()) << "allocation " << n;
@@ -134,6 +128,29 @@ TEST_F(SchedulerFaultTest, AnswersAreRightOrEnd) {
   }
   EXPECT_GT(survived, 20);
   EXPECT_GT(failed, 0);
+}
+
+TEST_F(SchedulerFaultTest, AnswersEndWhereThereIsNoMemoryAnyMore) {
+  const Known one = Ask(5, 12, /*choices=*/1), two = Ask(60, 4, /*choices=*/2);
+  int survived = 0;
+  for (long n = 0;; n += 1 + n / 10) {
+    const auto batcher = Make();
+    const auto first = std::make_shared<FaultListener>(one);
+    const auto second = std::make_shared<FaultListener>(two);
+    const auto first_ticket = TicketOf(one, first), second_ticket = TicketOf(two, second);
+    failing_memory::FailAfter(n, Fault::kFromThenOn);
+    batcher->Add(first_ticket);
+    batcher->Add(second_ticket);
+    for (int step = 0; step < 200 && !batcher->idle(); ++step) batcher->Step();
+    failing_memory::Stop();
+    ASSERT_TRUE(batcher->idle()) << "allocation " << n;
+    EXPECT_EQ(first->ends(), std::vector<int>{1}) << "allocation " << n;
+    EXPECT_EQ(second->ends(), (std::vector<int>{1, 1})) << "allocation " << n;
+    EXPECT_TRUE(first->is_right() && second->is_right()) << "allocation " << n;
+    if (!failing_memory::has_failed || HasFailure()) break;
+    ++survived;
+  }
+  EXPECT_GT(survived, 20);
 }
 
 }  // namespace
