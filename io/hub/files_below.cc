@@ -1,15 +1,17 @@
 #include "io/hub/files_below.h"
 
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <algorithm>
-#include <filesystem>
-#include <system_error>
+#include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 namespace inlay {
 namespace {
-
-namespace fs = std::filesystem;
 
 class FolderWalk {
  public:
@@ -17,19 +19,7 @@ class FolderWalk {
   std::vector<std::string> folders;  // of depth 1
 
   void Visit(const std::string& folder, const std::string& prefix, size_t depth) {
-    std::error_code error;
-    fs::directory_iterator entry(folder, fs::directory_options::skip_permission_denied, error);
-    std::vector<std::string> below;
-    for (; !error && entry != fs::directory_iterator() && left_ > 0; entry.increment(error)) {
-      --left_;
-      const std::string name = entry->path().filename().string();
-      std::error_code ignored;
-      if (entry->is_directory(ignored)) {
-        below.push_back(name);
-      } else if (entry->is_regular_file(ignored)) {
-        files.push_back(absl::StrCat(prefix, name));
-      }
-    }
+    const std::vector<std::string> below = VisitAlone(folder, prefix);
     if (prefix.empty()) folders = below;
     if (depth <= 1) return;
     for (const std::string& name : below)
@@ -37,6 +27,29 @@ class FolderWalk {
   }
 
  private:
+  // Adds the files in `folder`, and returns the names of its folders. By readdir, as libstdc++'s
+  // directory_iterator ends the process where memory runs out.
+  std::vector<std::string> VisitAlone(const std::string& folder, const std::string& prefix) {
+    std::vector<std::string> below;
+    const std::unique_ptr<DIR, int (*)(DIR*)> opened(opendir(folder.c_str()), closedir);
+    if (opened == nullptr) return below;
+    while (left_ > 0) {
+      const dirent* const entry = readdir(opened.get());
+      if (entry == nullptr) break;
+      const absl::string_view name = entry->d_name;
+      if (name == "." || name == "..") continue;
+      --left_;
+      struct stat info;
+      if (fstatat(dirfd(opened.get()), entry->d_name, &info, 0) != 0) continue;
+      if (S_ISDIR(info.st_mode)) {
+        below.emplace_back(name);
+      } else if (S_ISREG(info.st_mode)) {
+        files.push_back(absl::StrCat(prefix, name));
+      }
+    }
+    return below;
+  }
+
   size_t left_ = kMostNamesBelow;
 };
 

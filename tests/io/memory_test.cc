@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <new>
@@ -15,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "io/file/mapped_file.h"
 #include "io/file/mapping_guard.h"
+#include "io/hub/ollama_folder.h"
 #include "io/hub/repo_listing.h"
 #include "io/store/state_store.h"
 #include "io/store/state_store_memory.h"
@@ -112,6 +114,26 @@ TEST(MemoryTest, AListOfAHubEndsWithoutMemory) {
   ForEachFailure(
       [&] { EXPECT_TRUE(ParseRepoListing("user/repo", json).ok() || failing_memory::has_failed); },
       [](bool) {});
+}
+
+// std::filesystem's iterators would end the process.
+TEST(MemoryTest, OllamasModelsAreListedWithoutMemory) {
+  const TempFolder folder;
+  const std::string names = folder.Path("manifests/registry.ollama.ai/library/a-long-name-of-it");
+  std::filesystem::create_directories(names);
+  const std::string digest(64, 'd');
+  std::filesystem::create_directories(folder.Path("blobs"));
+  std::ofstream(folder.Path("blobs/sha256-" + digest)) << "GGUF";
+  std::ofstream(names + "/a-long-name-of-a-tag")
+      << R"({"layers": [{"mediaType": "application/vnd.ollama.image.model", "digest": "sha256:)"
+      << digest << "\"}]}";
+  const int free = FreeDescriptor();
+  std::vector<LocalModel> models;
+  ForEachFailure([&] { models = ListOllamaModels(folder.path()); },
+                 [&](bool) { EXPECT_EQ(FreeDescriptor(), free); });
+  // The last time there was memory for all.
+  ASSERT_EQ(models.size(), 1u);
+  EXPECT_EQ(models[0].problem, "");
 }
 
 }  // namespace
