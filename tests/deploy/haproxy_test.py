@@ -19,6 +19,7 @@ import time
 import unittest
 
 CONFIG = pathlib.Path(__file__).resolve().parents[2] / "deploy" / "haproxy" / "haproxy.cfg"
+PATIENCE = 300  # seconds: a hang; on a busy machine, too, what is well takes far less
 
 
 class Replica(http.server.ThreadingHTTPServer):
@@ -68,7 +69,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.close_connection = True
             return
         if act == "wait":
-            replica.may_end.wait(60)
+            replica.may_end.wait(PATIENCE)
         self.reply(503 if act == "503" else 200, b"%d" % replica.number)
 
     do_POST = do_DELETE = do_GET
@@ -107,13 +108,13 @@ class HAProxy(unittest.TestCase):
             replica.seen = []
 
     def wait_for(self, condition):
-        end = time.monotonic() + 60
+        end = time.monotonic() + PATIENCE
         while not condition():
             self.assertLess(time.monotonic(), end, "it does not come about")
             time.sleep(0.02)
 
     def ask(self, method, path, body=None, headers=None):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         try:
             connection.request(method, path, body and json.dumps(body), headers or {})
             reply = connection.getresponse()
@@ -275,7 +276,7 @@ class HAProxy(unittest.TestCase):
         return len(replica.seen) == before
 
     def test_bodies_are_bounded(self):
-        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as s:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE) as s:
             s.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 33554433\r\n\r\n")
             reply = http.client.HTTPResponse(s)
             reply.begin()
@@ -295,7 +296,7 @@ class HAProxy(unittest.TestCase):
         for replica in self.replicas:
             replica.health = 503
         self.wait_for(lambda: self.ask("GET", "/v1/models")[0] == 503)
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         for path in ("/v1/models", "/v1/sessions/one"):
             connection.request("GET", path)
             self.assert_error(connection.getresponse(), 503, Retry_After="1")
@@ -312,7 +313,7 @@ class RedisTunnel(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder, \
                 socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as names:
             names.bind(("127.0.0.1", 0))
-            names.settimeout(60)
+            names.settimeout(PATIENCE)
             # In the place of the section that HAProxy makes of resolv.conf.
             more = pathlib.Path(folder, "names.cfg")
             more.write_text("resolvers default\n"
