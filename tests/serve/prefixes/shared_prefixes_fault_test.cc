@@ -5,14 +5,13 @@
 #include <memory>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "base/steady_time.h"
 #include "serve/prefixes/shared_prefixes.h"
 #include "tests/failing_memory.h"
 #include "tests/gemma_like/model_fixture.h"
 #include "tests/must.h"
 #include "tests/temp_folder.h"
+#include "tests/wait_until.h"
 
 namespace inlay::serve {
 namespace {
@@ -21,7 +20,6 @@ using failing_memory::Fault;
 using failing_memory::Threads;
 
 TEST(SharedPrefixesFaultTest, AnOfferThatFindsNoMemoryCanBeMadeAgain) {
-  constexpr absl::Duration kLong = absl::Seconds(60);
   const LoadedModel model = LoadBard();
   const auto cache = Must(model.engine->CreateCache({}));
   Append(*model.engine, *cache, std::vector<int32_t>(60, 5));
@@ -31,14 +29,13 @@ TEST(SharedPrefixesFaultTest, AnOfferThatFindsNoMemoryCanBeMadeAgain) {
     const auto prefixes =
         Must(SharedPrefixes::Create("same", Must(model.engine->Identity()),
                                     {.store = {.folder = folder.path()}, .least_tokens = 16}));
-    for (const absl::Time end = SteadyNow() + kLong; !prefixes->stats().up && SteadyNow() < end;)
-      absl::SleepFor(absl::Milliseconds(1));
+    ASSERT_TRUE(WaitUntil([&] { return prefixes->stats().up; }));
     failing_memory::FailAfter(n, Fault::kOnce, Threads::kThisOne);
     prefixes->OfferLast("alice", *cache);
     failing_memory::Stop();
     const bool has_failed = failing_memory::has_failed;
     prefixes->OfferLast("alice", *cache);
-    prefixes->Finish(kLong);
+    prefixes->Finish(absl::FromChrono(kLongWait));
     ASSERT_EQ(prefixes->stats().stored, 1u) << "allocation " << n;
     if (!has_failed) break;
     ++survived;

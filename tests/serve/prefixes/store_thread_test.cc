@@ -19,8 +19,7 @@
 #include <vector>
 
 #include "absl/synchronization/notification.h"
-#include "absl/time/clock.h"
-#include "base/steady_time.h"
+#include "tests/wait_until.h"
 
 namespace inlay::serve {
 namespace {
@@ -62,13 +61,6 @@ class ReachedStore final : public SnapshotStore {
 
 class StoreThreadTest : public ::testing::Test {
  protected:
-  // Waits until `done()`, but not for ever.
-  static void Await(const std::function<bool()>& done) {
-    const absl::Time end = SteadyNow() + absl::Seconds(30);
-    bool is_done = false;
-    while (!(is_done = done()) && SteadyNow() < end) absl::SleepFor(absl::Milliseconds(1));
-    EXPECT_TRUE(is_done);
-  }
   // A job that appends `name` when it runs, waits for `may_end` and ends with `outcome`, and then
   // "end of" it. The list is to be read when the thread has ended.
   StoreThread::Job MakeJob(const std::string& name, absl::Notification* may_end = nullptr,
@@ -92,7 +84,7 @@ TEST_F(StoreThreadTest, RunsJobsOneAfterTheOther) {
   {
     StoreThread thread(std::make_unique<ReachedStore>(&connects_), StoreUse::kReads,
                        absl::ZeroDuration(), notes_);
-    Await([&] { return thread.ready(); });
+    EXPECT_TRUE(WaitUntil([&] { return thread.ready(); }));
     for (const char* name : {"a", "b"}) EXPECT_TRUE(thread.Add(MakeJob(name)));
     thread.Finish(absl::InfiniteDuration());
     EXPECT_EQ(thread.waiting(), 0u);
@@ -106,12 +98,12 @@ TEST_F(StoreThreadTest, AfterAnErrorItConnectsAnew) {
   {
     StoreThread thread(std::make_unique<ReachedStore>(&connects_), StoreUse::kReads,
                        absl::ZeroDuration(), notes_, [this] { ++lost_; });
-    Await([&] { return thread.ready(); });
+    EXPECT_TRUE(WaitUntil([&] { return thread.ready(); }));
     EXPECT_TRUE(thread.Add(MakeJob("fails", &may_fail, absl::UnavailableError("gone"))));
     EXPECT_TRUE(thread.Add(MakeJob("waits")));
     EXPECT_EQ(thread.waiting(), 2u);
     may_fail.Notify();
-    Await([&] { return connects_ == 2 && thread.ready(); });
+    EXPECT_TRUE(WaitUntil([&] { return connects_ == 2 && thread.ready(); }));
     EXPECT_TRUE(thread.Add(MakeJob("later")));
     thread.Finish(absl::InfiniteDuration());
   }
@@ -124,7 +116,7 @@ TEST_F(StoreThreadTest, TakesNoJobsWithoutAConnection) {
     StoreThread thread(
         std::make_unique<ReachedStore>(&connects_, absl::UnavailableError("nobody there")),
         StoreUse::kReads, /*rest=*/absl::Hours(1), notes_);
-    Await([&] { return notes_.down() == 1; });
+    EXPECT_TRUE(WaitUntil([&] { return notes_.down() == 1; }));
     EXPECT_FALSE(thread.ready());
     EXPECT_FALSE(thread.Add(MakeJob("never")));
     thread.Finish(absl::InfiniteDuration());
@@ -138,7 +130,7 @@ TEST_F(StoreThreadTest, ItsEndEndsAllJobs) {
   {
     StoreThread thread(std::make_unique<ReachedStore>(&connects_), StoreUse::kReads,
                        absl::ZeroDuration(), notes_);
-    Await([&] { return thread.ready(); });
+    EXPECT_TRUE(WaitUntil([&] { return thread.ready(); }));
     EXPECT_TRUE(thread.Add(MakeJob("first", &may_end)));
     for (int i = 0; i < 3; ++i) EXPECT_TRUE(thread.Add(MakeJob("other")));
     may_end.Notify();

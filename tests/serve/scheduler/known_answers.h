@@ -19,6 +19,7 @@
 #include "ops/attention/kv_type.h"
 #include "serve/scheduler/answer_request.h"
 #include "tests/must.h"
+#include "tests/wait_until.h"
 
 namespace inlay::serve {
 
@@ -62,7 +63,7 @@ class Listener final : public AnswerListener {
   }
   void Wait() const {
     std::unique_lock lock(mutex_);
-    ended_.wait(lock, [this] { return ends_ == told_.size(); });
+    EXPECT_TRUE(ended_.wait_for(lock, kLongWait, [this] { return ends_ == told_.size(); }));
   }
   // What it was told, once the answers have ended.
   const Told& told(size_t choice = 0) const { return told_[choice]; }

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <future>
 #include <limits>
 #include <memory>
@@ -28,6 +27,7 @@
 #include "tests/must.h"
 #include "tests/repetitions.h"
 #include "tests/serve/scheduler/known_answers.h"
+#include "tests/wait_until.h"
 
 namespace inlay::serve {
 namespace {
@@ -566,7 +566,7 @@ TEST_F(BardSchedulerTest, DrainDoesNotWaitForEverForAListener) {
   listener->begun.get_future().wait();
   const std::future<void> drained =
       std::async(std::launch::async, [&] { scheduler->Drain(absl::ZeroDuration()); });
-  EXPECT_EQ(drained.wait_for(std::chrono::seconds(60)), std::future_status::ready);
+  EXPECT_EQ(drained.wait_for(kLongWait), std::future_status::ready);
   EXPECT_FALSE(listener->ended);
   end.set_value();
 }

@@ -10,8 +10,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "gemma_like/chat/chat_renderer.h"
 #include "serve/service/api_keys.h"
 #include "serve/service/service.h"
@@ -19,6 +17,7 @@
 #include "tests/must.h"
 #include "tests/serve/service/fake_reply.h"
 
+#include "tests/wait_until.h"
 namespace inlay::serve {
 namespace {
 
@@ -77,7 +76,7 @@ TEST(AdmissionTest, RequestsThatWaitKeepNothingThatIsRendered) {
   std::vector<std::shared_ptr<FakeReply>> replies;
   for (int i = 0; i < 4; ++i) {
     replies.push_back(Ask(*service, "POST", "/v1/chat/completions", body));
-    while (replies.back()->status() == 0) absl::SleepFor(absl::Milliseconds(1));
+    ASSERT_TRUE(WaitUntil([&] { return replies.back()->status() != 0; }));
     EXPECT_EQ(replies.back()->status(), 200) << replies.back()->body();
   }
   // Each list takes 8 MB. (Memory of sanitizers is not in these figures.)

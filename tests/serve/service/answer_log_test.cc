@@ -20,11 +20,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "absl/time/clock.h"
-#include "base/steady_time.h"
 #include "tests/must.h"
 #include "tests/serve/service/short_record.h"
 #include "tests/temp_folder.h"
+#include "tests/wait_until.h"
 
 namespace inlay::serve {
 namespace {
@@ -36,13 +35,6 @@ using ::testing::SizeIs;
 std::string Contents(const std::string& path) {
   std::ifstream in(path);
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-}
-
-// Waits until `done()`, but not for ever.
-void WaitUntil(const std::function<bool()>& done) {
-  const absl::Time end = SteadyNow() + absl::Seconds(30);
-  while (!done() && SteadyNow() < end) absl::SleepFor(absl::Milliseconds(1));
-  EXPECT_TRUE(done());
 }
 
 // What a log has noted.
@@ -119,7 +111,7 @@ TEST(AnswerLogTest, PartOfARecordTakesNoOtherWithIt) {
   const auto log = Must(AnswerLog::Open(path, {.note = notes.Taker()}));
   const auto append = [&] {
     log->Append([] { return ShortRecord(); });
-    WaitUntil([&] { return log->waiting_bytes() == 0; });
+    EXPECT_TRUE(WaitUntil([&] { return log->waiting_bytes() == 0; }));
   };
   append();
   std::string expected = "{\"id\"\n" + record;
@@ -137,12 +129,12 @@ TEST(AnswerLogTest, PartOfARecordTakesNoOtherWithIt) {
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
   signal(SIGXFSZ, handler);
   EXPECT_EQ(log->lost(), 2u);
-  WaitUntil([&] { return !notes.all().empty(); });
+  EXPECT_TRUE(WaitUntil([&] { return !notes.all().empty(); }));
   EXPECT_THAT(notes.all(), ElementsAre(HasSubstr(path)));
   for (int i = 0; i < 2; ++i) append();
   expected += record.substr(0, 10) + "\n" + record + record;
   EXPECT_EQ(Contents(path), expected);
-  WaitUntil([&] { return notes.all().size() == 2; });
+  ASSERT_TRUE(WaitUntil([&] { return notes.all().size() == 2; }));
   EXPECT_EQ(notes.all()[1], "answers are logged again");
 }
 
@@ -150,7 +142,7 @@ TEST(AnswerLogTest, ADiskThatIsFullIsToldOnce) {
   Notes notes;
   const auto log = Must(AnswerLog::Open("/dev/full", {.note = notes.Taker()}));
   for (int i = 0; i < 3; ++i) log->Append([] { return ShortRecord(); });
-  WaitUntil([&] { return log->lost() == 3 && !notes.all().empty(); });
+  EXPECT_TRUE(WaitUntil([&] { return log->lost() == 3 && !notes.all().empty(); }));
   EXPECT_THAT(notes.all(),
               ElementsAre(HasSubstr("answers are not logged for now: cannot write /dev/full")));
 }
@@ -165,21 +157,21 @@ TEST(AnswerLogTest, AppendsWithoutWaitingForAReader) {
   long_one.prompt.assign(1000, 12345);
   for (int i = 0; i < 100; ++i) log->Append([&] { return long_one; });
   EXPECT_LE(log->waiting_bytes(), most);
-  WaitUntil([&] { return !notes.all().empty(); });
+  EXPECT_TRUE(WaitUntil([&] { return !notes.all().empty(); }));
   EXPECT_THAT(notes.all(), ElementsAre(HasSubstr("lines wait already for " + pipe.path())));
   const uint64_t lost = log->lost();
   EXPECT_GT(lost, 0u);
   EXPECT_LT(lost, 100u);
   std::string read;
-  WaitUntil([&] {
+  EXPECT_TRUE(WaitUntil([&] {
     read += pipe.Read();
     return log->waiting_bytes() == 0;
-  });
+  }));
   read += pipe.Read();
   const std::vector<std::string> lines = absl::StrSplit(read, '\n', absl::SkipEmpty());
   ASSERT_THAT(lines, SizeIs(100 - lost));
   for (const std::string& line : lines) EXPECT_EQ(line + "\n", RecordLine(long_one));
-  WaitUntil([&] { return notes.all().size() == 2; });
+  ASSERT_TRUE(WaitUntil([&] { return notes.all().size() == 2; }));
   EXPECT_EQ(notes.all()[1], "answers are logged again");
 }
 
@@ -188,13 +180,11 @@ TEST(AnswerLogTest, EndsWhereNothingReads) {
   Notes notes;
   AnswerRecord long_one = ShortRecord();
   long_one.prompt.assign(1000, 12345);
-  const absl::Time begin = SteadyNow();
   {
     const auto log = Must(AnswerLog::Open(
         pipe.path(), {.note = notes.Taker(), .time_to_finish = absl::Milliseconds(100)}));
     for (int i = 0; i < 100; ++i) log->Append([&] { return long_one; });
   }
-  EXPECT_LT(SteadyNow() - begin, absl::Seconds(5));
   EXPECT_THAT(notes.all(), ElementsAre(HasSubstr("takes no more bytes")));
 }
 
@@ -203,7 +193,7 @@ TEST(AnswerLogTest, OpensAFileThatHasTakenItsPlace) {
   const auto log = Must(AnswerLog::Open(path));
   const auto append = [&](const std::string& id) {
     log->Append([&] { return ShortRecord(id); });
-    WaitUntil([&] { return log->waiting_bytes() == 0; });
+    EXPECT_TRUE(WaitUntil([&] { return log->waiting_bytes() == 0; }));
   };
   append("a");
   ASSERT_EQ(rename(path.c_str(), (path + ".1").c_str()), 0);

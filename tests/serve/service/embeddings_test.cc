@@ -21,6 +21,7 @@
 #include "tests/must.h"
 #include "tests/serve/service/fake_reply.h"
 #include "tests/temp_folder.h"
+#include "tests/wait_until.h"
 
 namespace inlay::serve {
 namespace {
@@ -84,7 +85,7 @@ class EmbeddingsTest : public ::testing::Test {
     return Ask(*service_, "POST", "/v1/embeddings", R"({"model": "m", "input": "To be"})");
   }
   void WaitUntilBegun(size_t calls) {
-    while (engine_->begun < calls) absl::SleepFor(absl::Milliseconds(1));
+    ASSERT_TRUE(WaitUntil([&] { return engine_->begun >= calls; }));
   }
 
   const ApiKeys keys_;
@@ -156,15 +157,15 @@ TEST_F(EmbeddingsTest, DrainLetsThemEnd) {
   WaitUntilBegun(2);
   std::thread drain([this] { service_->Drain(absl::InfiniteDuration()); });
   // Until it drains, a request waits with the others.
-  while (true) {
+  EXPECT_TRUE(WaitUntil([&] {
     const auto late = AskForOne();
-    if (late->finished()) {
-      EXPECT_EQ(late->status(), 503);
-      break;
+    if (!late->finished()) {
+      replies.push_back(late);
+      return false;
     }
-    replies.push_back(late);
-    absl::SleepFor(absl::Milliseconds(1));
-  }
+    EXPECT_EQ(late->status(), 503);
+    return true;
+  }));
   engine_->released = true;
   drain.join();
   for (const auto& reply : replies) {

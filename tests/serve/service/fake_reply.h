@@ -16,11 +16,10 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "absl/time/time.h"
-#include "base/wait_for.h"
 #include "nlohmann/json.hpp"
 #include "serve/http/http_server.h"
 #include "serve/service/service.h"
+#include "tests/wait_until.h"
 
 namespace inlay::serve {
 
@@ -75,14 +74,11 @@ class FakeReply final : public HttpReply {
     }
     if (gone) gone();
   }
-  void Wait() {
+  void Wait() { EXPECT_TRUE(Ends()) << "the reply does not end"; }
+  // Waits for the end; false when it does not come.
+  bool Ends() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return finished_; });
-  }
-  // Whether it ends within this time.
-  bool EndsWithin(absl::Duration most) {
-    std::unique_lock lock(mutex_);
-    return inlay::WaitFor(changed_, lock, most, [this] { return finished_; });
+    return changed_.wait_for(lock, kLongWait, [this] { return finished_; });
   }
   bool finished() {
     const std::lock_guard lock(mutex_);
@@ -91,7 +87,8 @@ class FakeReply final : public HttpReply {
   // Waits until this has been written.
   void WaitFor(absl::string_view text) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return absl::StrContains(body_, text); });
+    EXPECT_TRUE(changed_.wait_for(lock, kLongWait, [&] { return absl::StrContains(body_, text); }))
+        << "no '" << text << "' in: " << body_;
   }
   int status() {
     const std::lock_guard lock(mutex_);

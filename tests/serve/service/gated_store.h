@@ -2,11 +2,14 @@
 #ifndef INLAY_TESTS_SERVE_SERVICE_GATED_STORE_H_
 #define INLAY_TESTS_SERVE_SERVICE_GATED_STORE_H_
 
+#include <gtest/gtest.h>
+
 #include <condition_variable>
 #include <memory>
 #include <mutex>
 
 #include "tests/io/store/forwarding_store.h"
+#include "tests/wait_until.h"
 
 namespace inlay::serve {
 
@@ -20,7 +23,7 @@ class GatedStore final : public ForwardingStore {
   // Until somebody waits at the closed gate.
   void WaitForOne() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return waiting_ > 0; });
+    EXPECT_TRUE(changed_.wait_for(lock, kLongWait, [this] { return waiting_ > 0; }));
   }
 
   absl::StatusOr<std::unique_ptr<StateWriter>> PutOver(absl::string_view key,

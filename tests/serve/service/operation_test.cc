@@ -6,7 +6,6 @@
 
 #include <atomic>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -16,7 +15,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "base/steady_time.h"
 #include "io/store/state_store_memory.h"
 #include "nlohmann/json.hpp"
 #include "serve/service/service.h"
@@ -25,6 +23,7 @@
 #include "tests/must.h"
 #include "tests/serve/service/fake_reply.h"
 #include "tests/temp_folder.h"
+#include "tests/wait_until.h"
 
 namespace inlay::serve {
 namespace {
@@ -33,16 +32,6 @@ using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-// Waits until `done()`; false after a very long time.
-bool Eventually(const std::function<bool()>& done) {
-  const absl::Time end = SteadyNow() + absl::Seconds(60);
-  while (!done()) {
-    if (SteadyNow() > end) return false;
-    absl::SleepFor(absl::Milliseconds(1));
-  }
-  return true;
-}
 
 class OperationTest : public ::testing::Test {
  protected:
@@ -136,7 +125,7 @@ TEST_F(ChangedModelTest, IsNoticedWithoutARequest) {
   Start(options);
   EXPECT_EQ(Ask(*service_, "GET", "/health")->status(), 200);
   Touch();
-  EXPECT_TRUE(Eventually([&] { return Ask(*service_, "GET", "/health")->status() == 503; }));
+  EXPECT_TRUE(WaitUntil([&] { return Ask(*service_, "GET", "/health")->status() == 503; }));
   ExpectUnreadable();
 }
 

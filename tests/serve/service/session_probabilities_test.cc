@@ -87,11 +87,11 @@ TEST_F(SessionProbabilitiesTest, AreThoseOfTheTimeOfGeneration) {
 }
 
 TEST_F(SessionProbabilitiesTest, ComeWhileATurnRuns) {
-  context_ = 8192;
+  context_ = 200'000;
   Start();
   Post("", {{"name", "talk"}});
   const size_t end = Post("/talk/turns", Say(0, "ROMEO:", 8))["end"];
-  json body = Say(1, "JULIET:", 8000);
+  json body = Say(1, "JULIET:", 100'000);
   body["stream"] = true;
   const auto running = Ask(*service_, "POST", "/v1/sessions/talk/turns", body.dump());
   running->WaitFor("delta");

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/serve/service/fake_reply.h"
 #include "tests/serve/service/session_routes_fixture.h"
+#include "tests/wait_until.h"
 
 namespace inlay::serve {
 namespace {
@@ -254,10 +255,10 @@ TEST_F(SessionRoutesTest, OneOfTwoTurnsWins) {
 
 // A client that goes away leaves the session as it was, and free.
 TEST_F(SessionRoutesTest, TurnsThatAreCancelled) {
-  context_ = 8192;
+  context_ = 200'000;
   Start();
   Post("", {{"name", "talk"}});
-  json body = Turn(0, "ROMEO:", 1, 8000);
+  json body = Turn(0, "ROMEO:", 1, 100'000);
   body["stream"] = true;
   body["ignore_eos"] = true;
   const auto reply = Ask(*service_, "POST", "/v1/sessions/talk/turns", body.dump());
@@ -275,10 +276,10 @@ TEST_F(SessionRoutesTest, TurnsThatAreCancelled) {
 
 // A turn in the background outlives its client; others follow it, and stop it where it is.
 TEST_F(SessionRoutesTest, TurnsInTheBackground) {
-  context_ = 8192;
+  context_ = 200'000;
   Start();
   Post("", {{"name", "talk"}});
-  json body = Turn(0, "ROMEO:", 1, 8000);
+  json body = Turn(0, "ROMEO:", 1, 100'000);
   body["stream"] = true;
   body["ignore_eos"] = true;
   body["background"] = true;
@@ -295,7 +296,7 @@ TEST_F(SessionRoutesTest, TurnsInTheBackground) {
   const json turn = first->Events().back();
   EXPECT_EQ(turn["type"], "turn");
   EXPECT_EQ(turn["finish_reason"], "cancelled");
-  EXPECT_LT(turn["usage"]["completion_tokens"], 8000);
+  EXPECT_LT(turn["usage"]["completion_tokens"], 100'000);
   const auto text_of = [](const std::vector<json>& events) {
     std::string text;
     for (const json& event : events) {
@@ -329,13 +330,13 @@ TEST_F(SessionRoutesTest, TurnsInTheBackground) {
 
 // Also while the next turn is computed: the client may not have seen the first one's reply.
 TEST_F(SessionRoutesTest, TheKeyOfAnEarlierTurn) {
-  context_ = 8192;
+  context_ = 200'000;
   Start();
   Post("", {{"name", "talk"}});
   json first = Turn(0, "ROMEO:");
   first["idempotency_key"] = "k";
   const json one = Post("/talk/turns", first);
-  json second = Turn(1, "JULIET:", 1, 8000);
+  json second = Turn(1, "JULIET:", 1, 100'000);
   second["stream"] = second["ignore_eos"] = true;
   second["idempotency_key"] = "l";
   const auto reply = Ask(*service_, "POST", "/v1/sessions/talk/turns", second.dump());
@@ -361,16 +362,16 @@ TEST_F(SessionRoutesTest, TheKeyOfATurnInTheBackground) {
 
 // A turn that waits or reads its prompt has nothing to keep.
 TEST_F(SessionRoutesTest, StopsBeforeTheAnswer) {
-  context_ = 8192;
+  context_ = 200'000;
   Start();
   Post("", {{"name", "talk"}});
   std::string text;
   while (text.size() < 12'000) text += "To be, or not to be. ";
-  json body = Turn(0, text);
+  json body = Turn(0, text, 1, 100'000);
   body["stream"] = true;
+  body["ignore_eos"] = true;
   const auto reply = Ask(*service_, "POST", "/v1/sessions/talk/turns", body.dump());
-  while (!Get("/talk")["running"]) {
-  }
+  ASSERT_TRUE(WaitUntil([&] { return Get("/talk")["running"] == true; }));
   Post("/talk/stop");
   reply->Wait();
   const json last = reply->Events().back();

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cstdint>
 #include <future>
 #include <memory>
@@ -22,6 +21,7 @@
 #include "tests/serve/service/gated_store.h"
 #include "tests/serve/sessions/session_maker.h"
 #include "tests/temp_folder.h"
+#include "tests/wait_until.h"
 
 namespace inlay::serve {
 namespace {
@@ -116,7 +116,7 @@ TEST_F(RunningTurnTest, NobodyElseWaitsForAStoreThatHangs) {
     running->Fail(absl::InternalError("too late"));
     return running->Follow(follower_) && !running->ended();
   });
-  EXPECT_EQ(asked.wait_for(std::chrono::seconds(60)), std::future_status::ready);
+  EXPECT_EQ(asked.wait_for(kLongWait), std::future_status::ready);
   EXPECT_THAT(reply_->body(), testing::HasSubstr(": ping"));
   EXPECT_FALSE(reply_->finished());
   states_->Open();
