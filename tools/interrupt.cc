@@ -13,12 +13,12 @@ struct Watched {
   struct sigaction before;
 };
 
-volatile sig_atomic_t interrupted = 0;
+volatile sig_atomic_t first_signal = 0;
 Watched watched[3];
 size_t watched_count = 0;
 
 void OnInterrupt(int signal) {
-  interrupted = 1;
+  if (first_signal == 0) first_signal = signal;
   for (size_t i = 0; i < watched_count; ++i) {
     if (watched[i].signal == signal) sigaction(signal, &watched[i].before, nullptr);
   }
@@ -28,7 +28,7 @@ void OnInterrupt(int signal) {
 
 InterruptWatch::InterruptWatch(std::initializer_list<int> signals) {
   assert(signals.size() <= std::size(watched));
-  interrupted = 0;
+  first_signal = 0;
   watched_count = 0;
   for (const int signal : signals) {
     // Reads the present action first: the handler may need it as soon as it is installed.
@@ -48,6 +48,6 @@ InterruptWatch::~InterruptWatch() {
     sigaction(watched[i].signal, &watched[i].before, nullptr);
 }
 
-bool InterruptWatch::requested() const { return interrupted != 0; }
+int InterruptWatch::signal() const { return first_signal; }
 
 }  // namespace inlay

@@ -19,7 +19,9 @@ class InterruptWatch {
   InterruptWatch& operator=(const InterruptWatch&) = delete;
 
   // Whether one of the signals came since the construction.
-  bool requested() const;
+  bool requested() const { return signal() != 0; }
+  // The first one that came; 0: none.
+  int signal() const;
 };
 
 }  // namespace inlay

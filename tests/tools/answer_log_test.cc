@@ -97,6 +97,31 @@ TEST(AnswerLogTest, ReplayReadsLineByLineAndTellsWhatItFindsAtOnce) {
   EXPECT_THAT(ReadFile(out), HasSubstr(absl::StrCat(":", (257 << 20) + 2, ": the record is none")));
 }
 
+// As Ctrl-C ends other programs: only that tells a shell to end its loop.
+TEST(AnswerLogTest, AnInterruptedReplayEndsByTheSignal) {
+  const std::string log = ScratchPath("answers.jsonl"), fifo = ScratchPath("log.fifo");
+  {
+    ServerProcess server({"-m", kDemoModel, "-t", "1", "--answer-log", log});
+    Complete(server, "ROMEO:");
+    server.Signal(SIGTERM);
+    EXPECT_EQ(server.Wait(), 0);
+  }
+  const std::string out = ScratchPath("out");
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  WriteFile(out, "");
+  ProgramOptions options{.output_path = out};
+  options.while_running = [&](pid_t pid) {
+    std::ofstream writer(fifo);
+    writer << "{}\n" << std::flush;
+    EXPECT_TRUE(WaitUntil([&] { return !ReadFile(out).empty(); }));
+    kill(pid, SIGINT);
+    writer << ReadFile(log);
+  };
+  ExpectError(RunProgram({"replay", "-m", kDemoModel, "-t", "1", fifo}, options), 128 + SIGINT,
+              HasSubstr(":2: interrupted"));
+  EXPECT_THAT(ReadFile(out), HasSubstr(":1: the record is none"));
+}
+
 TEST(AnswerLogTest, NothingIsAppendedToAModel) {
   const std::string model = ScratchPath("copy.gguf"), bytes = ReadFile(kDemoModel);
   WriteFile(model, bytes);

@@ -1,5 +1,6 @@
 // inlay bench: its figures hang together, and every format tells them.
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "tests/tools/program.h"
+#include "tests/wait_until.h"
 #include "tools/bench_results.h"
 #include "tools/process_memory.h"
 
@@ -54,6 +56,17 @@ TEST(Bench, MeasuresEachDepthBatchAndNumberOfThreads) {
                                  "pp t1 d5 b1", "tg t1 d5 b1", "tg t1 d5 b3",  //
                                  "pp t2 d0 b1", "tg t2 d0 b1", "tg t2 d0 b3",  //
                                  "pp t2 d5 b1", "tg t2 d5 b1", "tg t2 d5 b3"));
+}
+
+// As Ctrl-C ends other programs: only that tells a shell to end its loop.
+TEST(Bench, EndsByAnInterrupt) {
+  const auto interrupt = [](pid_t pid) {
+    EXPECT_TRUE(WaitUntil([&] { return ThreadsOf(pid) != 1; })) << "it measures";
+    kill(pid, SIGINT);
+  };
+  ExpectError(RunProgram({"bench", "-t", "2", "-p", "0", "-n", "100000", "-r", "1000"},
+                         {.while_running = interrupt}),
+              128 + SIGINT, HasSubstr("interrupted before the end of the benchmark"));
 }
 
 // Conversations that are decoded together share nothing that they read.

@@ -1,6 +1,10 @@
 // inlay embed.
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
 
+#include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -46,6 +50,28 @@ TEST_F(Embed, PrintsAnArrayOfEachText) {
         Must(EmbedText(*model.engine, Must(EncodeToEmbed(*model.tokenizer, texts[i], 200))));
     EXPECT_EQ(nlohmann::json::parse(lines[i]).get<std::vector<float>>(), expected);
   }
+}
+
+// As Ctrl-C ends other programs: only that tells a shell to end its loop.
+TEST_F(Embed, EndsByAnInterrupt) {
+  const std::string pipe = ScratchPath("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::string lines;
+  for (int i = 0; i < 20'000; ++i) lines += "To be\n";
+  std::string out;
+  const auto interrupt = [&](pid_t pid) {
+    std::ifstream vectors(pipe, std::ios::binary);
+    out.push_back(static_cast<char>(vectors.get()));  // the first texts are done
+    kill(pid, SIGINT);
+    std::ostringstream rest;
+    rest << vectors.rdbuf();
+    out += rest.str();
+  };
+  const ProgramResult result =
+      RunProgram({"embed", "-m", path_, "-"},
+                 {.input = lines, .output_path = pipe, .while_running = interrupt});
+  ExpectError(result, 128 + SIGINT, HasSubstr("interrupted before all texts were embedded"));
+  EXPECT_EQ(out.back(), '\n') << "whole lines";
 }
 
 TEST_F(Embed, TakesALinePerText) {

@@ -1,5 +1,6 @@
 // inlay perplexity on the text that the demo model has never seen.
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <cmath>
 #include <string>
@@ -120,7 +121,7 @@ TEST_F(InterruptedPerplexity, WritesTheJsonSoFar) {
   terminal.WaitFor("chunk");  // of the bar
   terminal.Type(kCtrlC);
   const ProgramResult result = terminal.Finish();
-  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(result.status, 128 + SIGINT);
   EXPECT_THAT(result.out, HasSubstr("interrupted before the end of the text"));
   const auto json = nlohmann::json::parse(ReadFile(out_));
   EXPECT_EQ(json["complete"], false);
@@ -137,7 +138,7 @@ TEST_F(InterruptedPerplexity, WritesTheSumSoFar) {
   terminal.Type(kCtrlC);
   terminal.WaitFor("nats (");
   const ProgramResult result = terminal.Finish();
-  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(result.status, 128 + SIGINT);
   EXPECT_THAT(result.out, HasSubstr("interrupted before the end of the text"));
 }
 

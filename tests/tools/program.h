@@ -6,6 +6,7 @@
 #include <sys/types.h>
 #include <termios.h>
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <string>
@@ -86,6 +87,9 @@ ProgramResult RunOnTerminal(const std::vector<std::string>& arguments, const std
 // error, matching `message`.
 void ExpectError(const ProgramResult& result, int status,
                  const testing::Matcher<std::string>& message);
+
+// The number of threads of a program that was started here; 0 once it has ended.
+size_t ThreadsOf(pid_t pid);
 
 // The contents of a file.
 std::string ReadFile(const std::string& path);

@@ -213,6 +213,8 @@ absl::Status Run(BatchFlags flags) {
       },
       options);
   progress.reset();
+  if (absl::IsCancelled(outcome.status()) && interrupt.signal() == SIGINT)
+    return InterruptedError(outcome.status().message());
   INLAY_RETURN_IF_ERROR(outcome.status());
   return Report(*outcome, requests, choice.shard, flags);
 }
@@ -251,7 +253,7 @@ void AddBatch(CLI::App& app, Action& action) {
       "the "
       "same\ncommand goes on; OUTPUT appears when all are done, with the same bytes whatever "
       "happened.\nExit status: 0 all is well, 1 the job is not done, 2 usage, 3 done, but some "
-      "requests failed.");
+      "requests failed, 130 the job was ended by Ctrl-C.");
   command.callback([flags, &action] { action = [flags] { return Run(*flags); }; });
 }
 

@@ -187,7 +187,7 @@ class Bench {
   }
   static absl::Status WithMessage(const absl::Status& status) {
     return absl::IsCancelled(status)
-               ? absl::CancelledError("interrupted before the end of the benchmark")
+               ? InterruptedError("interrupted before the end of the benchmark")
                : status;
   }
 

@@ -111,7 +111,7 @@ class Embedder {
     const auto vectors =
         EmbedTexts(*model_.engine, texts, [&] { return interrupt_.requested() || !out_.ok(); });
     if (absl::IsCancelled(vectors.status()))
-      return absl::CancelledError("interrupted before all texts were embedded");
+      return InterruptedError("interrupted before all texts were embedded");
     INLAY_RETURN_IF_ERROR(vectors.status());
     for (const std::vector<float>& vector : *vectors) {
       const std::string array = absl::StrCat("[", absl::StrJoin(vector, ",", AppendFloat), "]");

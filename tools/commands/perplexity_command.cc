@@ -17,6 +17,7 @@
 #include "io/gguf/gguf.h"
 #include "tools/commands/commands.h"
 #include "tools/flags/model_flags.h"
+#include "tools/flags/usage_error.h"
 #include "tools/flags/validators.h"
 #include "tools/interrupt.h"
 #include "tools/json_text.h"
@@ -114,7 +115,7 @@ absl::Status Run(const PerplexityFlags& flags) {
       }).status();
   bar.Clear();
   if (absl::IsCancelled(status))
-    status = absl::CancelledError("interrupted before the end of the text");
+    status = InterruptedError("interrupted before the end of the text");
   // An error takes nothing from what was computed before it.
   if (flags.json && sum.count() > 0) {
     out.Write(JsonText({{"model", model.file->name()},

@@ -23,6 +23,7 @@
 #include "serve/service/answer_record.h"
 #include "tools/commands/commands.h"
 #include "tools/flags/model_flags.h"
+#include "tools/flags/usage_error.h"
 #include "tools/flags/validators.h"
 #include "tools/interrupt.h"
 #include "tools/json_text.h"
@@ -66,11 +67,11 @@ absl::StatusOr<std::optional<AnswerDifference>> Recompute(const LoadedModel& mod
           flags, *model.engine,
           flags.context.value_or(0) == 0 ? model.engine->info().context_length : *flags.context));
   INLAY_ASSIGN_OR_RETURN(const GenerateOptions options, serve::ReplayOptions(record, grammars));
-  INLAY_ASSIGN_OR_RETURN(
-      const GenerateResult result,
-      Generate(*model.engine, *model.tokenizer, *cache, record.prompt, options, nullptr, cancel));
-  if (cancel()) return absl::CancelledError("interrupted");
-  return serve::Compare(record.tokens, result.tokens);
+  const absl::StatusOr<GenerateResult> result =
+      Generate(*model.engine, *model.tokenizer, *cache, record.prompt, options, nullptr, cancel);
+  if (cancel()) return InterruptedError("interrupted");
+  INLAY_RETURN_IF_ERROR(result.status());
+  return serve::Compare(record.tokens, result->tokens);
 }
 
 std::string DifferenceText(const AnswerDifference& difference) {
