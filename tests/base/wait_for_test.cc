@@ -8,6 +8,7 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/steady_time.h"
 
 namespace inlay {
 namespace {
@@ -16,9 +17,9 @@ TEST(WaitForTest, ReturnsFalseWhenTheTimeIsOver) {
   std::mutex mutex;
   std::condition_variable changed;
   std::unique_lock lock(mutex);
-  const absl::Time begin = absl::Now();
+  const absl::Time begin = SteadyNow();
   EXPECT_FALSE(WaitFor(changed, lock, absl::Milliseconds(20), [] { return false; }));
-  EXPECT_GE(absl::Now() - begin, absl::Milliseconds(19));
+  EXPECT_GE(SteadyNow() - begin, absl::Milliseconds(20));
   EXPECT_FALSE(WaitFor(changed, lock, -absl::InfiniteDuration(), [] { return false; }));
 }
 

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/wait_until.h"
 
 #ifdef __linux__
 #include <sys/resource.h>
@@ -134,11 +135,13 @@ TEST(Team, AStalledThreadKeepsNoMoreThanItsChunk) {
 
 // Runs short phases until no thread rests.
 void AwaitAll(Team& team, size_t threads) {
-  while (team.active() < threads) {
+  EXPECT_TRUE(WaitUntil([&] {
+    if (team.active() >= threads) return true;
     std::atomic<size_t> sum = 0;
     team.Run(10, 1, [&](const Share& share) { sum += share.end - share.begin; });
     EXPECT_EQ(sum, 10u);
-  }
+    return false;
+  }));
 }
 
 // Makes the other thread of two late by so much.
@@ -160,30 +163,26 @@ TEST(Team, AThreadThatIsLateRestsForAWhileAndComesBack) {
   Team team(2);
   // It rests for some milliseconds the first time and longer each time after. Where this thread
   // itself is held up for as long, the other is back already and there is nothing to see.
-  bool rested = false;
-  for (int attempt = 0; attempt < 20 && !rested; ++attempt) {
+  EXPECT_TRUE(WaitUntil([&] {
     RunWithOneLate(team, std::chrono::milliseconds(40));
-    rested = team.active() == 1;
-  }
-  EXPECT_TRUE(rested);
+    return team.active() == 1;
+  }));
   AwaitAll(team, 2);
   EXPECT_EQ(team.active(), 2u);
 }
 
 TEST(Team, ShortLossesNowAndThenAreForgiven) {
   Team team(2);
-  // On a busy machine the losses may really be larger, but hardly each time.
-  bool rested = true;
-  for (int attempt = 0; attempt < 20 && rested; ++attempt) {
-    rested = false;
+  // On a busy machine the losses may really be larger, but not each time.
+  EXPECT_TRUE(WaitUntil([&] {
     // Together they would be too much, and one of them is more than the first rest.
     for (int i = 0; i < 6; ++i) {
       RunWithOneLate(team, std::chrono::milliseconds(6));
-      rested |= team.active() == 1;
+      if (team.active() == 1) return false;
       std::this_thread::sleep_for(std::chrono::milliseconds(60));
     }
-  }
-  EXPECT_FALSE(rested);
+    return true;
+  }));
 }
 
 #ifdef __linux__
@@ -217,8 +216,7 @@ long Preemptions() {
 TEST(Team, AThreadThatLosesItsProcessorRests) {
   Team team(2);
   const BusyThreads others;
-  bool rested = false;
-  for (int attempt = 0; attempt < 200 && !rested; ++attempt) {
+  EXPECT_TRUE(WaitUntil([&] {
     std::atomic<bool> came = false;
     team.Set({.before_chunk = [&](size_t thread) {
       if (thread == 0 || came.exchange(true)) return;
@@ -231,28 +229,26 @@ TEST(Team, AThreadThatLosesItsProcessorRests) {
       while (share.begin == 10 && !came) std::this_thread::yield();
     });
     team.Set({});
-    rested = team.active() == 1;
-  }
-  EXPECT_TRUE(rested);
+    return team.active() == 1;
+  }));
 }
 
 TEST(Team, AThreadThatIsLateForAnotherReasonThanItsProcessorKeepsItsPlace) {
   Team team(2);
-  // On a busy machine a thread may really lose its processor meanwhile, but hardly each time.
-  bool rested = true;
-  for (int attempt = 0; attempt < 20 && rested; ++attempt) {
+  // On a busy machine a thread may really lose its processor meanwhile, but not each time.
+  EXPECT_TRUE(WaitUntil([&] {
     RunWithOneLate(team, std::chrono::milliseconds(40), false);
-    rested = team.active() == 1;
-  }
-  EXPECT_FALSE(rested);
+    return team.active() == 2;
+  }));
 }
 #endif
 
 TEST(Team, AThreadComesBackInTheMiddleOfALongPhase) {
   Team team(2);
-  do {
+  ASSERT_TRUE(WaitUntil([&] {
     RunWithOneLate(team, std::chrono::milliseconds(40));
-  } while (team.active() == 2);
+    return team.active() == 1;
+  }));
   std::atomic<bool> came = false;
   team.Run(1'000'000, 1, [&](const Share& share) {
     if (share.thread != 0) came = true;

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 #include <random>
 #include <string>
 #include <vector>
@@ -234,11 +234,11 @@ TEST(ObjectRuleTest, ManyNamesCostWhatTheirStatesTake) {
   const auto compiled = Must(CompiledGrammar::Create(grammar));
   std::string text = "{";
   for (int i = 0; i < 300; ++i) text += "\"" + std::to_string(100000 + 7 * i) + "\":1,";
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();  // of this program: others may run beside it
   EXPECT_EQ(Read(compiled, text + "\"100007"), Reads::kAsBeginning);
   EXPECT_EQ(Read(compiled, text + "\"100007\""), Reads::kNot);  // it came
   EXPECT_EQ(Read(compiled, text + "\"x\":1}"), Reads::kWhole);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+  EXPECT_LT(std::clock() - start, 60 * CLOCKS_PER_SEC);
 }
 
 TEST(ObjectRuleTest, RefusesNamesThatAreListedTwice) {

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -102,7 +102,7 @@ TEST(SchemaBounds, FormatsWithBoundsOfTheirLength) {
   // As Pydantic writes HttpUrl.
   const std::string path(2000, 'p'), url = "'https://a.b/" + path + "'", longer = url;
   const std::string too_long = "'https://a.b/" + path + std::string(80, 'q') + "'";
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();  // of this program: others may run beside it
   ExpectRows({
       {"{'type':'string','format':'uri','minLength':1,'maxLength':2083}",
        {"'http://[::1]/a?b#c'", url.c_str()},
@@ -116,7 +116,7 @@ TEST(SchemaBounds, FormatsWithBoundsOfTheirLength) {
        {"'abab'"},
        {"'ab'", "'ababab'"}},
   });
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+  EXPECT_LT(std::clock() - start, 60 * CLOCKS_PER_SEC);
   EXPECT_THAT(SchemaError("{'type':'string','pattern':'^(ab)+$','minLength':3,'maxLength':3}"),
               HasSubstr("at #: no text matches its pattern"));
 }

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
 #include <filesystem>
 #include <future>
 #include <limits>
@@ -20,12 +19,11 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "io/download/pull_model.h"
 #include "io/hub/hub_name.h"
 #include "tests/io/download/hub_server.h"
 #include "tests/io/download/hub_test.h"
+#include "tests/wait_until.h"
 
 namespace inlay {
 namespace {
@@ -230,13 +228,13 @@ TEST_F(FetchBlobTest, TwoPullsShareTheWork) {
   server_.SetChange([&](const HubServerRequest& request, HubServerReply&) {
     if (!IsDownload(request)) return;
     begun = true;
-    while (!may_end) absl::SleepFor(absl::Milliseconds(1));
+    EXPECT_TRUE(WaitUntil([&] { return may_end.load(); }));
   });
   const HubName name = HubName::Parse("user/repo").value();
   options_.access.endpoint = server_.url();
   options_.cache_folder = Path("hub");
   std::thread first([&] { EXPECT_TRUE(PullModel(name, options_, {}).ok()); });
-  while (!begun) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_TRUE(WaitUntil([&] { return begun.load(); }));
   // The second waits for the first, and says so, before the first may end.
   const auto second = PullModel(name, options_, {.note = [&](const std::string& note) {
                                   EXPECT_THAT(note, HasSubstr("another program is getting"));
@@ -278,7 +276,7 @@ TEST_F(FetchBlobTest, EndsWhereItIsCancelledWhileItWaitsForALock) {
   // A pull that goes on waiting gets the lock in the end, so that the test ends, too.
   std::promise<void> ended;
   std::thread holder([fd, end = ended.get_future()] {
-    end.wait_for(std::chrono::seconds(20));
+    end.wait_for(kLongWait);
     close(fd);
   });
   cancel_at_ = 0;

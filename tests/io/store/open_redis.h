@@ -13,11 +13,11 @@ namespace inlay {
 
 // Of a store whose server fails.
 inline constexpr absl::Duration kRedisTimeout = absl::Milliseconds(300);
-// Of one call that fails because of the server: a few commands, on a busy machine.
-inline constexpr absl::Duration kRedisPatience = absl::Seconds(5);
+// Of one call that fails because of the server: a few commands. What waits for ever takes longer.
+inline constexpr absl::Duration kRedisPatience = absl::Minutes(2);
 
 inline std::unique_ptr<StateStore> OpenRedis(uint16_t port,
-                                             absl::Duration timeout = absl::Seconds(20)) {
+                                             absl::Duration timeout = absl::Minutes(5)) {
   return Must(OpenRedisStore({.port = port, .timeout = timeout}));
 }
 

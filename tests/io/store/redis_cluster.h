@@ -4,6 +4,8 @@
 
 #include <unistd.h>
 
+#include <gtest/gtest.h>
+
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -11,9 +13,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "tests/io/store/loopback.h"
 #include "tests/io/store/redis_server.h"
+#include "tests/wait_until.h"
 
 namespace inlay {
 
@@ -41,10 +43,8 @@ class ClusterNode {
   }
   // Until the node knows of all slots.
   void WaitForSlots() const {
-    for (int i = 0; i < 3000; ++i) {
-      if (absl::StrContains(server_->Ask({"CLUSTER INFO"}), "cluster_state:ok")) return;
-      absl::SleepFor(absl::Milliseconds(10));
-    }
+    EXPECT_TRUE(WaitUntil(
+        [&] { return absl::StrContains(server_->Ask({"CLUSTER INFO"}), "cluster_state:ok"); }));
   }
 
  private:

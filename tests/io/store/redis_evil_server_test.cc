@@ -107,7 +107,7 @@ TEST(EvilServerTest, AnswersThatNobodyAskedFor) {
     while (EvilServer::Receive(fd)) continue;
   });
   auto connection =
-      RedisConnection::Connect({.port = server.port(), .timeout = kRedisTimeout}, 1000);
+      RedisConnection::Connect({.port = server.port(), .timeout = absl::Minutes(1)}, 1000);
   ASSERT_TRUE(connection.ok());
   EXPECT_EQ((*connection)->Command({"PING"}).status().code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ((*connection)->Command({"PERSIST", "a"}).status().code(), absl::StatusCode::kDataLoss);

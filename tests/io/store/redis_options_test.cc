@@ -11,7 +11,6 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "io/store/state_store_redis.h"
 #include "tests/io/store/open_redis.h"
 #include "tests/io/store/redis_cluster.h"
@@ -19,6 +18,7 @@
 #include "tests/io/store/state_store_contract.h"
 #include "tests/must.h"
 #include "tests/temp_folder.h"
+#include "tests/wait_until.h"
 
 namespace inlay {
 namespace {
@@ -71,8 +71,7 @@ TEST(RedisOptionsTest, StatesOutliveAServerThatIsKilled) {
         OpenRedisStore({.port = server.port(), .user = "inlay", .password = "secret"});
     ASSERT_TRUE(store.ok());
     // It may still be reading its log.
-    for (int i = 0; i < 1000 && absl::IsUnavailable((*store)->List("").status()); ++i)
-      absl::SleepFor(absl::Milliseconds(10));
+    EXPECT_TRUE(WaitUntil([&] { return !absl::IsUnavailable((*store)->List("").status()); }));
     EXPECT_EQ(ListStates(**store, "").size(), life);
     for (uint8_t before = 0; before < life; ++before)
       ExpectState(**store, absl::StrCat("life-", before), RandomBytes(1'200'000, before));

@@ -7,10 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <thread>
-
 #include "tests/io/store/loopback.h"
+#include "tests/wait_until.h"
 
 namespace inlay {
 
@@ -53,13 +51,15 @@ bool RedisServer::TryStart(const std::vector<std::string>& arguments, uint16_t p
     execvp(argv[0], argv.data());
     _exit(127);
   }
-  for (int i = 0; i < 1000 && pid_ > 0; ++i) {
-    if (waitpid(pid_, nullptr, WNOHANG) == pid_) pid_ = -1;  // it could not run
-    // It connects before it has all it needs, as a cluster's second port; replies come later.
-    if (pid_ > 0 && CanConnect(port) && !Ask({"PING"}).empty()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return false;
+  bool replies = false;
+  return WaitUntil([&] {
+           if (pid_ > 0 && waitpid(pid_, nullptr, WNOHANG) == pid_) pid_ = -1;  // it could not run
+           // It connects before it has all it needs, as a cluster's second port; replies come
+           // later.
+           replies = pid_ > 0 && CanConnect(port) && !Ask({"PING"}).empty();
+           return replies || pid_ <= 0;
+         }) &&
+         replies;
 }
 
 void RedisServer::Signal(int signal) const {

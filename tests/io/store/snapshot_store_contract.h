@@ -17,7 +17,7 @@
 
 namespace inlay {
 
-inline constexpr absl::Duration kSnapshotLimit = absl::Seconds(20);
+inline constexpr absl::Duration kSnapshotLimit = absl::Minutes(5);  // of what takes no time
 
 inline bool NeverStop() { return false; }
 

@@ -19,6 +19,7 @@
 #include "tests/io/store/redis_server.h"
 #include "tests/io/store/snapshot_store_contract.h"
 #include "tests/must.h"
+#include "tests/wait_until.h"
 
 namespace inlay {
 namespace {
@@ -129,11 +130,14 @@ TEST_F(SnapshotStoreTest, ExpireWhenTheyAreNotUsed) {
   // What expired counts until room is made, at the latest when it would have expired anyway.
   EXPECT_TRUE(WriteSnapshot(*store, "b", SnapshotValue(10'000, 'b')));
   EXPECT_EQ(BytesCounted(), 10'000);
-  const auto brief = Open(10'000, absl::Milliseconds(50));
-  EXPECT_TRUE(WriteSnapshot(*brief, "c", SnapshotValue(10, 'c')));
-  absl::SleepFor(absl::Milliseconds(60));
-  EXPECT_TRUE(WriteSnapshot(*brief, "d", SnapshotValue(20, 'd')));
-  EXPECT_EQ(BytesCounted(), 20);
+  // It has to be asked before what was written last expires, too.
+  EXPECT_TRUE(WithSomeTime(absl::Milliseconds(50), [&](absl::Duration expiry) {
+    const auto brief = Open(10'000, expiry);
+    EXPECT_TRUE(WriteSnapshot(*brief, "c", SnapshotValue(10, 'c')));
+    absl::SleepFor(expiry + absl::Milliseconds(10));
+    EXPECT_TRUE(WriteSnapshot(*brief, "d", SnapshotValue(20, 'd')));
+    return BytesCounted() == 20;
+  }));
 }
 
 // A writer that dies leaves what expires, and what is counted until then.
@@ -190,7 +194,7 @@ TEST_F(SnapshotStoreTest, AServerThatDiesOrHangsIsAnErrorInTime) {
   const absl::Time start = absl::Now();
   EXPECT_EQ(store->Find("root", {"a"}, absl::Milliseconds(50)).status().code(),
             absl::StatusCode::kDeadlineExceeded);
-  EXPECT_LT(absl::Now() - start, absl::Seconds(5));
+  EXPECT_LT(absl::Now() - start, kSnapshotLimit / 2);
   const auto hasty = Must(
       OpenSnapshotStore({.redis = {.port = server_.port(), .timeout = absl::Milliseconds(100)}}));
   EXPECT_EQ(hasty->Find("root", {"a"}, kSnapshotLimit).status().code(),

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "tests/ops/op_test.h"
+#include "tests/wait_until.h"
 
 namespace inlay {
 namespace {
@@ -27,11 +28,13 @@ TEST_P(MachineLimitsTest, MeasuresSomething) {
 }
 
 // Threads beyond those of the hardware add nothing: no core's peak is counted twice. A factor of
-// two is left to whatever else runs here.
+// two is left to whatever else runs here, and a measurement that is disturbed by more is repeated.
 TEST(MachineLimits, ThreadsShareTheCores) {
   const size_t cores = std::max<size_t>(1, std::thread::hardware_concurrency());
-  EXPECT_LT(MeasureDotPeaks(8 * cores).f32,
-            2 * static_cast<double>(cores) * MeasureDotPeaks(1).f32);
+  EXPECT_TRUE(WaitUntil([&] {
+    return MeasureDotPeaks(8 * cores).f32 <
+           2 * static_cast<double>(cores) * MeasureDotPeaks(1).f32;
+  }));
 }
 
 }  // namespace
