@@ -154,9 +154,9 @@ absl::StatusOr<std::vector<int32_t>> KVCache::LoadTokens(SectionReader& reader,
   reader.BeginSection("list of tokens");
   // Checked before memory is allocated for the tokens.
   if (reader.remaining() / sizeof(int32_t) < length) {
-    return absl::OutOfRangeError(absl::StrCat("the saved conversation has ", length,
-                                              " tokens, but only ", reader.remaining(),
-                                              " bytes follow its header"));
+    return absl::DataLossError(absl::StrCat("the saved conversation has ", length,
+                                            " tokens, but only ", reader.remaining(),
+                                            " bytes follow its header"));
   }
   std::vector<int32_t> tokens(length);
   INLAY_RETURN_IF_ERROR(reader.Read(tokens.data(), length * sizeof(int32_t)));

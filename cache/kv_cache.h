@@ -130,7 +130,7 @@ class KVCache {
   //
   // All or nothing: on any error this conversation is unchanged. InvalidArgument when the source is
   // not a saved conversation, or one of another config or a later version of the format, OutOfRange
-  // when it is longer than max_length() or ends too early, DataLoss when it is damaged,
+  // when it is longer than max_length(), DataLoss when it is damaged or ends too early,
   // ResourceExhausted when the pool has too little left (both conversations are held until the load
   // has succeeded), FailedPrecondition as for Save, and the errors of the source.
   absl::StatusOr<LoadOutcome> Load(const ModelIdentity& model, ByteSource& source);

@@ -43,8 +43,11 @@ absl::Status SectionReader::Read(void* into, size_t bytes) {
     const size_t n = std::min(bytes, kPiece);
     absl::Status status = source_.Read({next, n});
     if (!status.ok()) {
-      return absl::Status(status.code(), absl::StrCat("the saved conversation's ", section_,
-                                                      " cannot be read: ", status.message()));
+      // OutOfRange is what does not fit into a cache; a source that ends too early is damaged.
+      const bool cut = absl::IsOutOfRange(status);
+      return absl::Status(cut ? absl::StatusCode::kDataLoss : status.code(),
+                          absl::StrCat("the saved conversation's ", section_,
+                                       " cannot be read: ", status.message()));
     }
     hash_.Update(next, n);
     next += n;
@@ -85,9 +88,8 @@ absl::Status SectionReader::ReadSize(uint64_t bytes) {
   if (!size.ok()) return size.status();
   if (*size != bytes) return Damaged(absl::StrCat("it has ", *size, " bytes, not ", bytes));
   if (source_.remaining() < bytes) {
-    return absl::OutOfRangeError(absl::StrCat("the saved conversation's ", section_, " has ", bytes,
-                                              " bytes, but only ", source_.remaining(),
-                                              " are left"));
+    return absl::DataLossError(absl::StrCat("the saved conversation's ", section_, " has ", bytes,
+                                            " bytes, but only ", source_.remaining(), " are left"));
   }
   return absl::OkStatus();
 }

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/about.h"
 #include "base/status_macros.h"
 #include "cache/model_identity.h"
 
@@ -18,6 +20,23 @@ namespace inlay {
 namespace {
 
 constexpr char kTimeFormat[] = "%E4Y%m%dT%H%M%E6S";  // of UTC, in a chat's name
+
+// When the chat of this name was kept; nothing where its name does not say.
+std::optional<absl::Time> TimeOf(absl::string_view key) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(key, '-');
+  absl::Time time;
+  if (parts.size() != 4 || !absl::ParseTime(kTimeFormat, parts[2], &time, nullptr))
+    return std::nullopt;
+  return time;
+}
+
+// The time for the name of what is kept now, beside these, ascending. A clock that is set back does
+// not make it older than what was kept before.
+absl::Time TimeAfter(const std::vector<std::string>& keys) {
+  const absl::Time now = absl::Now();
+  const std::optional<absl::Time> newest = keys.empty() ? std::nullopt : TimeOf(keys.back());
+  return newest.has_value() ? std::max(now, *newest + absl::Microseconds(1)) : now;
+}
 
 }  // namespace
 
@@ -37,15 +56,18 @@ absl::Status KeptChats::Keep(const ChatSession& session) {
     return before.empty() ? absl::OkStatus() : Delete(before);
   }
   INLAY_ASSIGN_OR_RETURN(const std::string prefix, Prefix());
+  INLAY_ASSIGN_OR_RETURN(std::vector<std::string> keys, store_->List(prefix));
   const std::string key = absl::StrCat(
-      prefix, absl::FormatTime(kTimeFormat, absl::Now(), absl::UTCTimeZone()), "-", getpid());
+      prefix, absl::FormatTime(kTimeFormat, TimeAfter(keys), absl::UTCTimeZone()), "-", getpid());
   INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<StateWriter> writer, store_->Put(key));
   INLAY_RETURN_IF_ERROR(session.Save(*writer, SavedPart::kTokens));
   const std::string before = std::exchange(key_, key);
   // Only now: what is interrupted in between leaves the chat twice, not nowhere.
   if (!before.empty()) return before == key ? absl::OkStatus() : Delete(before);
-  INLAY_ASSIGN_OR_RETURN(const std::vector<std::string> keys, store_->List(prefix));
-  for (size_t i = 0; i + kMost < keys.size(); ++i) INLAY_RETURN_IF_ERROR(Delete(keys[i]));
+  INLAY_ASSIGN_OR_RETURN(keys, store_->List(prefix));
+  for (size_t i = 0; i + kMost < keys.size(); ++i) {
+    if (keys[i] != key) INLAY_RETURN_IF_ERROR(Delete(keys[i]));
+  }
   return absl::OkStatus();
 }
 
@@ -58,7 +80,7 @@ absl::Status KeptChats::LoadNewest(ChatSession& session, const LoadOptions& opti
 absl::Status KeptChats::Load(const std::string& key, ChatSession& session,
                              const LoadOptions& options) {
   INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> reader, store_->Get(key));
-  INLAY_RETURN_IF_ERROR(session.Load(*reader, options));
+  INLAY_RETURN_IF_ERROR(About(absl::StrCat("the kept chat ", key), session.Load(*reader, options)));
   key_ = key;
   return absl::OkStatus();
 }
@@ -75,10 +97,8 @@ absl::StatusOr<KeptChats::Summary> KeptChats::Summarize(const std::string& key) 
   INLAY_ASSIGN_OR_RETURN(std::vector<ChatSession::Turn> turns, ChatSession::ReadTurns(*reader));
   Summary summary{.kept = "", .first_user = "", .turns = turns.size()};
   if (!turns.empty()) summary.first_user = std::move(turns.front().user);
-  const std::vector<absl::string_view> parts = absl::StrSplit(key, '-');
-  absl::Time time;
-  if (parts.size() == 4 && absl::ParseTime(kTimeFormat, parts[2], &time, nullptr))
-    summary.kept = absl::FormatTime("%Y-%m-%d %H:%M", time, absl::LocalTimeZone());
+  if (const std::optional<absl::Time> time = TimeOf(key))
+    summary.kept = absl::FormatTime("%Y-%m-%d %H:%M", *time, absl::LocalTimeZone());
   return summary;
 }
 

@@ -17,9 +17,9 @@
 namespace inlay {
 
 // Each chat is a state of its own in a store, named after the weights' hash and the time when it
-// was kept last, so that the newest name is that of the chat that somebody was at last; of one
-// model the newest kMost are kept. Only tokens and texts are, a few kilobytes: the
-// rest is computed again, exactly, when a chat goes on.
+// was kept last, so that the newest name is that of the chat that somebody was at last, even if the
+// clock was set back since the others were kept; of one model the newest kMost are kept. Only tokens
+// and texts are, a few kilobytes: the rest is computed again, exactly, when a chat goes on.
 class KeptChats {
  public:
   static constexpr size_t kMost = 100;
@@ -39,7 +39,7 @@ class KeptChats {
   void BeginAnother() { key_.clear(); }
 
   // Replaces `session` by the newest chat of this model, which Keep then goes on to store. NotFound
-  // where there is none; the errors of ChatSession::Load.
+  // where there is none; the errors of ChatSession::Load, which name the chat's state.
   absl::Status LoadNewest(ChatSession& session, const LoadOptions& options);
 
   // The same with a chat that List has named.

@@ -73,9 +73,17 @@ class LocalPartner final : public ChatPartner {
 
   // Goes on with the newest chat that was kept.
   absl::Status GoOn() {
-    INLAY_RETURN_IF_ERROR(LoadKept("the last chat", [&](const LoadOptions& options) {
-      return About(model_.file->name(), kept_->LoadNewest(session_, options));
-    }));
+    const absl::Status status = LoadKept("the last chat", [&](const LoadOptions& options) {
+      return kept_->LoadNewest(session_, options);
+    });
+    if (absl::IsNotFound(status)) return About(model_.file->name(), status);
+    if (absl::IsInvalidArgument(status) || absl::IsDataLoss(status)) {
+      return absl::Status(
+          status.code(), absl::StrCat(status.message(),
+                                      "; without --continue, /chats lists the others, and /chats N "
+                                      "goes on with one of them"));
+    }
+    INLAY_RETURN_IF_ERROR(status);
     note_ = absl::StrCat("going on after turn ", session_.turns().size(), "\n", LastTurn());
     return absl::OkStatus();
   }

@@ -274,8 +274,8 @@ TEST(KvBlocksTest, RefusesDamageAndStaysAsItWas) {
     };
     for (size_t size = 0; size < bytes.size(); ++size) {
       const auto cut = absl::MakeConstSpan(bytes).first(size);
-      refuses(MemorySource(cut), absl::StatusCode::kOutOfRange, "layer 7");
-      refuses(EndlessSource(cut), absl::StatusCode::kOutOfRange, "layer 7 cannot be read");
+      refuses(MemorySource(cut), absl::StatusCode::kDataLoss, "layer 7");
+      refuses(EndlessSource(cut), absl::StatusCode::kDataLoss, "layer 7 cannot be read");
     }
     const auto with = [&](size_t at, uint64_t value) {
       std::vector<uint8_t> changed = bytes;

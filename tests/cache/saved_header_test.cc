@@ -164,7 +164,7 @@ TEST(SavedHeaderTest, EveryTruncationIsFound) {
   for (uint32_t version : {1, 2, 3}) {
     const Bytes bytes = HeaderOfVersion(version);
     for (size_t size = 0; size < bytes.size(); ++size) {
-      ExpectError(Read(absl::MakeConstSpan(bytes).first(size)), Code::kOutOfRange,
+      ExpectError(Read(absl::MakeConstSpan(bytes).first(size)), Code::kDataLoss,
                   "the saved conversation's header cannot be read: ");
     }
   }

@@ -114,7 +114,7 @@ TEST(SectionTest, EveryTruncationIsFoundInItsSection) {
   for (size_t i = 0; i < Layers().size(); ++i) {
     for (const size_t end = at + SectionBytes(i); at < end; ++at) {
       ExpectError(ReadBack(MemorySource(absl::MakeConstSpan(bytes).first(at)), Layers()),
-                  Code::kOutOfRange, absl::StrCat("the saved conversation's layer ", i, " "));
+                  Code::kDataLoss, absl::StrCat("the saved conversation's layer ", i, " "));
     }
   }
   EXPECT_EQ(at, bytes.size());
@@ -134,7 +134,7 @@ TEST(SectionTest, TheSizeOfRowsIsCheckedBeforeTheyAreRead) {
   MemorySource source(size);
   SectionReader reader(source);
   reader.BeginSection("state");
-  ExpectError(reader.ReadSize(10), Code::kOutOfRange,
+  ExpectError(reader.ReadSize(10), Code::kDataLoss,
               "the saved conversation's state has 10 bytes, but only 9 are left");
 }
 

@@ -280,6 +280,46 @@ TEST_F(Session, IsNewestWhereItWasKeptLast) {
   EXPECT_EQ(other.turns().front().user, "JULIET:");
 }
 
+// A clock that was ahead has left names of years to come.
+TEST_F(Session, IsNewestWhereAClockWasAhead) {
+  const auto store = std::make_shared<MemoryStore>();
+  ChatSession session = Make(), other = Make();
+  KeptChats chats(store, *model_.engine);
+  Say(session, "ROMEO:");
+  ASSERT_TRUE(chats.Keep(session).ok());
+  const std::string prefix = chats.key().substr(0, std::string("chat-0123456789abcdef-").size());
+  const auto key_ahead = [&](size_t i) {
+    return absl::StrCat(prefix, "30", absl::Dec(i, absl::kZeroPad2), "0102T030405.678901-1");
+  };
+  for (size_t i = 0; i < KeptChats::kMost; ++i)
+    ASSERT_TRUE(session.Save(**store->Put(key_ahead(i)), SavedPart::kTokens).ok());
+  // A chat of before that goes on, and one that begins.
+  for (const bool begins : {false, true}) {
+    if (begins) chats.BeginAnother();
+    Say(session, "JULIET:");
+    ASSERT_TRUE(chats.Keep(session).ok());
+    EXPECT_EQ(Must(chats.List()).front(), chats.key());
+    ASSERT_TRUE(KeptChats(store, *model_.engine).LoadNewest(other, {}).ok());
+    EXPECT_EQ(other.turns().size(), session.turns().size());
+  }
+  EXPECT_EQ(Must(chats.List()).size(), KeptChats::kMost);
+}
+
+// A name that sorts after all times.
+TEST_F(Session, WhatWasJustKeptStaysWhateverIsInTheStore) {
+  const auto store = std::make_shared<MemoryStore>();
+  ChatSession session = Make();
+  Say(session, "ROMEO:");
+  KeptChats chats(store, *model_.engine);
+  ASSERT_TRUE(chats.Keep(session).ok());
+  const std::string prefix = chats.key().substr(0, std::string("chat-0123456789abcdef-").size());
+  for (size_t i = 0; i < KeptChats::kMost; ++i)
+    ASSERT_TRUE((*store->Put(absl::StrCat(prefix, "never-", i)))->Commit().ok());
+  chats.BeginAnother();
+  ASSERT_TRUE(chats.Keep(session).ok());
+  EXPECT_TRUE(store->Get(chats.key()).ok());
+}
+
 TEST_F(Session, KeptChatsAreListedAndReached) {
   const auto store = std::make_shared<MemoryStore>();
   ChatSession first = Make(), second = Make(), other = Make();

@@ -258,7 +258,7 @@ TEST_P(SaveLoadTest, TruncatedAtEveryByte) {
   for (size_t size = 0; size < saved.size(); ++size) {
     MemorySource source(absl::MakeConstSpan(saved).first(size));
     const absl::Status status = c.cache->Load(kModel, source).status();
-    ASSERT_EQ(status.code(), absl::StatusCode::kOutOfRange) << size << " " << status;
+    ASSERT_EQ(status.code(), absl::StatusCode::kDataLoss) << size << " " << status;
   }
   EXPECT_EQ(Save(*c.cache), before);
   ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*models_[0], {&c}, {100}));
@@ -294,7 +294,7 @@ TEST_P(SaveLoadTest, Refusals) {
   const auto refused = [&](const Bytes& bytes, Code code, absl::string_view says) {
     ExpectRefused(*c.cache, bytes, code, says);
   };
-  refused({}, Code::kOutOfRange, "header");
+  refused({}, Code::kDataLoss, "header");
   refused(Bytes(1000, 'x'), Code::kInvalidArgument, "no saved conversation");
   Bytes changed = saved;
   changed[8] = 4;
