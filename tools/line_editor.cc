@@ -22,10 +22,15 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/byte_stream.h"
 #include "base/printable.h"
+#include "io/file/atomic_file.h"
+#include "io/file/read_fully.h"
+#include "tools/output.h"
 
 namespace inlay {
 namespace {
@@ -290,13 +295,37 @@ class Libedit final : public LineEditor {
     api_.history(history_, &event, H_SETSIZE, kHistory);
     api_.history(history_, &event, H_SETUNIQUE, 1);
     if (history_path_.empty()) return;
+    struct stat info;
+    if (stat(history_path_.c_str(), &info) != 0) return;
+    // To open a pipe would wait for who writes to it, and the library reads lines of any length.
+    constexpr off_t kMostRead = off_t{16} << 20, kMostKept = off_t{1} << 20;
+    if (!S_ISREG(info.st_mode) || info.st_size > kMostRead) {
+      WriteSentence(absl::StrCat("what is typed is not remembered, since ",
+                                 PrintableName(history_path_), " is no file of at most ",
+                                 kMostRead >> 20, " MiB"));
+      history_path_.clear();
+      return;
+    }
     const int loaded = api_.history(history_, &event, H_LOAD, history_path_.c_str());
     // Entries are appended: now and then the oldest are dropped.
-    struct stat info;
-    constexpr off_t kMostBytes = off_t{1} << 20;
-    if (loaded >= 2 * kHistory ||
-        (stat(history_path_.c_str(), &info) == 0 && info.st_size > kMostBytes))
-      api_.history(history_, &event, H_SAVE, history_path_.c_str());
+    if (loaded >= 2 * kHistory || info.st_size > kMostKept) SaveHistory();
+  }
+
+  // Replaces the file by the entries that there are, or leaves it as it is after an error.
+  void SaveHistory() {
+    // The library sets the permissions of the file into which it writes: memory has none.
+    std::FILE* const copy = std::tmpfile();
+    if (copy == nullptr) return;
+    HistEvent event;
+    const bool saved =
+        api_.history(history_, &event, H_SAVE_FP, copy) >= 0 && std::fflush(copy) == 0;
+    const long size = std::ftell(copy);
+    const absl::StatusOr<std::string> text =
+        ReadAt(fileno(copy), 0, static_cast<size_t>(std::max(size, 0L)), history_path_);
+    std::fclose(copy);
+    if (!saved || !text.ok()) return;
+    absl::StatusOr<AtomicFile> file = AtomicFile::Create(history_path_);
+    if (file.ok() && file->Write(AsBytes(*text)).ok()) file->Commit().IgnoreError();
   }
 
   // Of the library that was loaded: callbacks need it to find their object.
@@ -304,7 +333,7 @@ class Libedit final : public LineEditor {
 
   const LibeditApi api_;
   const Completer completer_;
-  const std::string history_path_;
+  std::string history_path_;  // "": nothing is remembered
   const int shown_fd_;
   EditLine* line_ = nullptr;
   History* history_ = nullptr;

@@ -30,7 +30,8 @@ class LineEditor {
   // Null where the program was built without libedit's header, runs without its library, or on a
   // terminal that can only add text ($TERM is dumb). Standard input is a terminal, and so is
   // `shown_fd`, standard output or standard error, where the line is shown. History is read from
-  // the file `history`, and what is typed is appended to it; "" for none.
+  // the file `history`, and what is typed is appended to it; "" for none. Where that is no regular
+  // file or too large, a line says so, and there is no history.
   static std::unique_ptr<LineEditor> Create(Completer completer, const std::string& history,
                                             int shown_fd);
 
