@@ -1,7 +1,11 @@
 // inlay inspect.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -43,6 +47,27 @@ TEST(Inspect, TellsWhatTheFileHolds) {
   EXPECT_EQ(json["tensors"][0], embedding);
   EXPECT_EQ(json["config"]["name"], "bard");
   EXPECT_EQ(json["config"]["layers"].size(), 8u);
+}
+
+// What is shown may then be of two files.
+TEST(Inspect, AFileThatChangesMeanwhileIsAnError) {
+  const std::string model = ScratchPath("model.gguf"), pipe = ScratchPath("pipe");
+  WriteFile(model, ReadFile(kDemoModel));
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const auto change = [&](pid_t) {
+    const int shown = open(pipe.c_str(), O_RDONLY);
+    fcntl(shown, F_SETPIPE_SZ, 4096);  // the program waits until somebody reads the rest
+    char bytes[4096];
+    EXPECT_EQ(read(shown, bytes, 1), 1);
+    const auto before = std::filesystem::last_write_time(model);
+    std::filesystem::last_write_time(model, before + std::chrono::seconds(1));
+    while (read(shown, bytes, sizeof(bytes)) > 0) {
+    }
+    close(shown);
+  };
+  ExpectError(RunProgram({"inspect", "-o", "json", "-m", model},
+                         {.output_path = pipe, .while_running = change}),
+              1, HasSubstr("model.gguf has changed since it was opened"));
 }
 
 TEST(Inspect, TellsTheMemoryPlan) {

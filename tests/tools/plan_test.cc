@@ -1,12 +1,17 @@
 // inlay plan.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
 
+#include <chrono>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "nlohmann/json.hpp"
 #include "tests/tools/program.h"
+#include "tests/wait_until.h"
 
 namespace inlay {
 namespace {
@@ -44,6 +49,29 @@ TEST(Plan, HasARowForEachDoublingAndTheNumberItself) {
   EXPECT_EQ(plan["groups"][0]["gathers"], 0);
   EXPECT_GT(plan["groups"][1]["gathers"], 0);
   EXPECT_LT(plan["groups"][3]["weight_bytes"], plan["groups"][0]["weight_bytes"]);
+}
+
+// What is calculated may then be of two files.
+TEST(Plan, AFileThatChangesMeanwhileIsAnError) {
+  const std::string model = ScratchPath("model.gguf");
+  WriteFile(model, ReadFile(kDemoModel));
+  // While it measures the machine it has threads, and has opened the file.
+  bool measures = false;
+  const auto change = [&](pid_t pid) {
+    EXPECT_TRUE(WaitUntil([&] { return ThreadsOf(pid) != 1; }));
+    kill(pid, SIGSTOP);
+    siginfo_t info = {};
+    waitid(P_PID, static_cast<id_t>(pid), &info, WSTOPPED | WEXITED | WNOWAIT);
+    measures = ThreadsOf(pid) > 1;
+    const auto before = std::filesystem::last_write_time(model);
+    std::filesystem::last_write_time(model, before + std::chrono::seconds(1));
+    kill(pid, SIGCONT);
+  };
+  ProgramResult result;
+  for (int i = 0; i < 20 && !measures; ++i)  // again where it was done with that before it stopped
+    result = RunProgram({"plan", "-t", "2", "-m", model}, {.while_running = change});
+  ASSERT_TRUE(measures);
+  ExpectError(result, 1, HasSubstr("model.gguf has changed since it was opened"));
 }
 
 TEST(Plan, ComputesWithTheMachineThatIsGiven) {

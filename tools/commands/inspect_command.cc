@@ -61,6 +61,7 @@ absl::Status Run(const InspectFlags& flags) {
     }
   }
   INLAY_RETURN_IF_ERROR(out.Finish());
+  INLAY_RETURN_IF_ERROR(file.CheckWhole());  // else what was shown may be of two files
   return fits;
 }
 

@@ -166,7 +166,9 @@ absl::StatusOr<Plan> CalculatePlan(const PlanFlags& flags) {
   if (flags.config.empty()) {
     INLAY_ASSIGN_OR_RETURN(const std::string path, FindModel(flags.model));
     INLAY_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::Open(path));
-    return CalculatePlan(flags, file);
+    INLAY_ASSIGN_OR_RETURN(Plan plan, CalculatePlan(flags, file));
+    INLAY_RETURN_IF_ERROR(file.CheckWhole());
+    return plan;
   }
   INLAY_ASSIGN_OR_RETURN(const ConfigEntry* entry,
                          AsUsageError(FindConfig(absl::string_view(flags.config))));
