@@ -25,6 +25,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "base/out_of_memory.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/version.h"
@@ -314,7 +315,7 @@ int Run(int argc, char** argv) {
   if (status.ok() && !parsed->notes.empty()) WriteNote(parsed->notes);
   if (status.ok() && parsed->action) {
     status = ApplyTarget();
-    if (status.ok()) status = parsed->action();
+    if (status.ok()) status = OrOutOfMemory("this", parsed->action);
   } else if (status.ok()) {
     Output out;
     out.Write(parsed->text);

@@ -2,9 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/unwinding_memory.h"
+#include "nlohmann/json.hpp"
 #include "tests/tools/program.h"
 
 namespace inlay {
@@ -73,6 +78,19 @@ TEST(Memory, AnyLimitEndsInASentenceOrAnAnswer) {
   std::printf("%d limits were too small, and said so\n", refused);
 }
 
+// Of commands that start threads of their own, beside those of a model that is loaded.
+TEST(Memory, AThreadThatIsRefusedIsCalledSo) {
+  const ProgramOptions options{.address_space = size_t{256} << 20};  // for stacks of a few threads
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"quantize", kDemoModel, ScratchPath("q8.gguf"), "Q8_0"},
+        {"pack", kDemoModel, ScratchPath("packed")},
+        {"limits"}}) {
+    std::vector<std::string> arguments = command;
+    arguments.insert(arguments.end(), {"-t", "200"});
+    ExpectError(RunProgram(arguments, options), 1, HasSubstr("the system refuses a thread for "));
+  }
+}
+
 TEST(Memory, IsCheckedBeforeItIsTaken) {
   // The program and the mapped file take 36 MiB of addresses, the model 23 MiB more.
   const size_t limit = size_t{44} << 20;
@@ -80,6 +98,24 @@ TEST(Memory, IsCheckedBeforeItIsTaken) {
       RunProgram({"generate", "-p", "ROMEO:", "-n", "1"}, {.address_space = limit});
   ExpectError(result, 1, AllOf(HasSubstr("bard.gguf"), HasSubstr("bytes of memory")));
   EXPECT_LT(result.peak_bytes, size_t{30} << 20);
+}
+
+// The destructor of a nlohmann::json takes memory, and the program must not end there.
+TEST(Memory, DestructorsFindSomeWhereThereIsNone) {
+  const auto end_without_memory = [] {
+    KeepUnwindingMemory();
+    std::optional<nlohmann::json> json = nlohmann::json::object();
+    for (int i = 0; i < 40; ++i) (*json)[std::to_string(i)] = nlohmann::json::array({i});
+    // Past operator new, down to the gaps between what is there.
+    for (const size_t bytes : {65536, 4096, 1024, 256, 64, 16}) {
+      while (volatile void* const taken = std::malloc(bytes)) (void)taken;
+    }
+    json.reset();
+    return 0;
+  };
+  const ProgramResult result =
+      RunProgram({}, {.address_space = size_t{512} << 20, .act = end_without_memory});
+  EXPECT_EQ(result.status, 0) << result.err;
 }
 
 }  // namespace
