@@ -174,7 +174,7 @@ void AsioServer::TurnAway(HttpSocket socket) {
   form.keep_alive = false;
   form.id = "too-many-connections";
   constexpr absl::string_view kMessage = "the server has as many connections as it serves";
-  if (options_.on_refusal) options_.on_refusal("", kStatus, kMessage);
+  if (options_.on_refusal) options_.on_refusal(form.id, "", kStatus, kMessage);
   const std::string body = ErrorReplyBody(options_, "", kStatus, kMessage);
   const std::string reply =
       ReplyHead(form, kStatus, kErrorType, {{"Retry-After", "1"}}, body.size()) + body;

@@ -183,7 +183,8 @@ void HttpConnection::Refuse(int status, absl::string_view message) {
   last_taken_ = false;
   state_ = State::kReply;
   SetDeadline(absl::InfiniteDuration());
-  if (owner_->options().on_refusal) owner_->options().on_refusal(path_, status, message);
+  if (owner_->options().on_refusal)
+    owner_->options().on_refusal(reply_->form().id, path_, status, message);
   HttpHeaders headers;
   if (status == 401) headers.emplace_back("WWW-Authenticate", "Bearer");
   if (status == 405) headers.emplace_back("Allow", kAllowedMethods);

@@ -111,9 +111,12 @@ struct HttpOptions {
   // The body of an error that the server itself replies with (408, 413, 431, 403, ...), as JSON.
   std::function<std::string(absl::string_view path, int status, absl::string_view message)>
       error_body;
-  // Told of each such error, on one of the server's threads and before it is sent; the path is ""
-  // where none was read. It must neither wait nor throw. May be null.
-  std::function<void(absl::string_view path, int status, absl::string_view message)> on_refusal;
+  // Told of each such error, on one of the server's threads and before it is sent, with the reply's
+  // x-request-id: that of the handler's request where the error takes the place of its reply. The
+  // path is "" where none was read. It must neither wait nor throw. May be null.
+  std::function<void(absl::string_view id, absl::string_view path, int status,
+                     absl::string_view message)>
+      on_refusal;
 };
 
 class HttpServer {

@@ -30,12 +30,13 @@ struct AccessTokens {
 // What the log tells of a request.
 struct AccessRecord {
   absl::Time arrived;
-  // The reply's x-request-id; "" where the HTTP server itself has replied: Service::OnRefusal.
-  std::string id = {};
+  std::string id = {};      // the reply's x-request-id
   std::string client = {};  // the name of its key; "" where no key was found
-  std::string method = {};  // "" as the id
+  // "" where the HTTP server itself has replied: Service::OnRefusal.
+  std::string method = {};
   std::string path = {};
-  // Of HTTP. 0: no reply began. What the HTTP server sends then has a record of its own.
+  // Of HTTP. 0: no reply began. What the HTTP server sends then has a record of its own, of the
+  // same id.
   int status = 0;
   absl::Duration seconds = absl::ZeroDuration();  // to the reply's end, which may not be sent yet
   std::optional<absl::Duration> first = std::nullopt;  // to a stream's beginning

@@ -30,11 +30,11 @@
 #include "serve/scheduler/scheduler.h"
 #include "serve/service/answer_log.h"
 #include "serve/service/answer_routes.h"
-#include "serve/service/counted_reply.h"
 #include "serve/service/failures.h"
 #include "serve/service/fingerprints.h"
 #include "serve/service/metrics.h"
 #include "serve/service/process_figures.h"
+#include "serve/service/recorded_reply.h"
 #include "serve/service/replay.h"
 #include "serve/service/service_stats.h"
 #include "serve/service/session_routes.h"
@@ -82,11 +82,12 @@ class ModelService final : public Service {
   ~ModelService() override;
 
   std::optional<Refusal> Admit(const HttpRequest& request, bool has_body) const override;
-  void OnRefusal(absl::string_view path, int status, absl::string_view message) noexcept override {
+  void OnRefusal(absl::string_view id, absl::string_view path, int status,
+                 absl::string_view message) noexcept override {
     failures_->TellRefusal(status, message);
     if (IsProbe(path)) return;
     replies_->Add(status);
-    LogRefusal(path, status);
+    LogRefusal(id, path, status);
   }
   void Handle(HttpRequest request, std::shared_ptr<HttpReply> reply) override;
   void Drain(absl::Duration most) override;
@@ -143,7 +144,7 @@ class ModelService final : public Service {
   void PingAll();
   // Notices that the model's file has changed before an answer fails for it.
   void CheckModel();
-  void LogRefusal(absl::string_view path, int status) const noexcept;
+  void LogRefusal(absl::string_view id, absl::string_view path, int status) const noexcept;
 
   const LoadedModel& model_;
   const Tokenizer& tokenizer_;
@@ -265,10 +266,12 @@ std::optional<Refusal> ModelService::Admit(const HttpRequest& request, bool has_
   return std::nullopt;
 }
 
-void ModelService::LogRefusal(absl::string_view path, int status) const noexcept {
+void ModelService::LogRefusal(absl::string_view id, absl::string_view path,
+                              int status) const noexcept {
   if (options_.access_log == nullptr) return;
   options_.access_log->Append([&]() -> AccessRecord {
-    return {.arrived = absl::Now(), .path = std::string(path), .status = status};
+    return {
+        .arrived = absl::Now(), .id = std::string(id), .path = std::string(path), .status = status};
   });
 }
 
@@ -277,7 +280,7 @@ void ModelService::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply)
   std::shared_ptr<Access> access;
   if (!IsProbe(request.path)) {
     access = Access::Begin(options_.access_log, request);
-    reply = std::make_shared<CountedReply>(std::move(reply), replies_, access);
+    reply = std::make_shared<RecordedReply>(std::move(reply), replies_, access);
   }
   auto visit = std::make_shared<Visit>(Visit{.request = std::move(request),
                                              .reply = std::move(reply),

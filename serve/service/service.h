@@ -36,9 +36,9 @@ class Service {
   // one, no body to a path that does not exist.
   virtual std::optional<Refusal> Admit(const HttpRequest& request, bool has_body) const = 0;
 
-  // See HttpOptions::on_refusal: counts it among the replies, and tells ServiceOptions::note of a
-  // 500 or 503.
-  virtual void OnRefusal(absl::string_view path, int status,
+  // See HttpOptions::on_refusal: counts it among the replies, logs it, and tells
+  // ServiceOptions::note of a 500 or 503.
+  virtual void OnRefusal(absl::string_view id, absl::string_view path, int status,
                          absl::string_view message) noexcept = 0;
 
   // See HttpHandler.

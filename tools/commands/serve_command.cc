@@ -349,9 +349,9 @@ absl::Status Run(ServeFlags flags) {
       .admit = [&service](const serve::HttpRequest& request,
                           bool has_body) { return service->Admit(request, has_body); },
       .error_body = serve::HttpErrorBody,
-      .on_refusal = [&service](
-                        absl::string_view path, int status,
-                        absl::string_view message) { service->OnRefusal(path, status, message); }};
+      .on_refusal =
+          [&service](absl::string_view id, absl::string_view path, int status,
+                     absl::string_view message) { service->OnRefusal(id, path, status, message); }};
   // From the first request on a signal lets answers end: one that comes now waits.
   starting.reset();
   INLAY_ASSIGN_OR_RETURN(

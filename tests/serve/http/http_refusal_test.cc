@@ -369,7 +369,8 @@ TEST_F(HttpRefusalTest, EachErrorOfTheServersOwnIsToldBeforeItIsSent) {
     if (request.path != "/kept") return std::nullopt;
     return Refusal{401, "there is no key"};
   };
-  options.on_refusal = [&](absl::string_view path, int status, absl::string_view message) {
+  options.on_refusal = [&](absl::string_view, absl::string_view path, int status,
+                           absl::string_view message) {
     const std::lock_guard lock(mutex);
     told.push_back(absl::StrCat(path, " ", status, message.empty() ? " none" : ""));
   };
@@ -433,6 +434,31 @@ TEST_F(HttpRefusalTest, TheClientsIdIsKept) {
   EXPECT_EQ(Refused("GET / HTTP/1.1\r\nHost: x\r\nX-Request-Id: mine\r\n\r\n", 403)
                 .Header("x-request-id"),
             "mine");
+}
+
+// Also where it takes the place of a handler's reply: the id shows what belongs together in a log.
+TEST_F(HttpRefusalTest, EachErrorOfTheServersOwnIsToldWithTheIdOfItsReply) {
+  std::mutex mutex;
+  std::string told;
+  HttpOptions options;
+  options.on_refusal = [&](absl::string_view id, absl::string_view, int, absl::string_view) {
+    const std::lock_guard lock(mutex);
+    told = std::string(id);
+  };
+  Start([](HttpRequest,
+           const std::shared_ptr<HttpReply>& reply) { return reply->FailWithoutMemory(); },
+        options);
+  const std::string get = "GET / HTTP/1.1\r\nHost: localhost\r\n";
+  for (const std::string& bytes :
+       {get + "X-Request-Id: mine\r\n\r\n", get + "\r\n",
+        std::string("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), std::string("what?\r\n\r\n")}) {
+    RawClient client(port());
+    client.Send(bytes);
+    const std::string id = client.Read().Header("x-request-id");
+    EXPECT_FALSE(id.empty());
+    const std::lock_guard lock(mutex);
+    EXPECT_EQ(told, id) << absl::CHexEscape(bytes);
+  }
 }
 
 TEST_F(HttpRefusalTest, HeadersAndBodiesThatTakeTooLong) {

@@ -158,10 +158,11 @@ TEST_F(AccessTest, NotesTurnsOfSessions) {
 }
 
 TEST_F(AccessTest, NotesWhatTheServerRefuses) {
-  service_->OnRefusal("/v1/messages", 413, "the body is too long");
-  service_->OnRefusal("/health", 403, "no");
+  service_->OnRefusal("r1", "/v1/messages", 413, "the body is too long");
+  service_->OnRefusal("r2", "/health", 403, "no");
   const std::vector<json> lines = Lines(1);
   ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0]["id"], "r1");
   EXPECT_EQ(lines[0]["path"], "/v1/messages");
   EXPECT_EQ(lines[0]["status"], 413);
 }

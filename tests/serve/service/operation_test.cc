@@ -133,13 +133,13 @@ TEST_F(OperationTest, RefusalsCountAmongRepliesAndProbesDoNot) {
   Start();
   Complete()->Wait();
   Ask(*service_, "GET", "/v1/nowhere");
-  service_->OnRefusal("/v1/completions", 401, "this server needs an API key");
-  service_->OnRefusal("", 400, "the request is malformed");
-  service_->OnRefusal("", 503, "the server has as many connections as it serves");
+  service_->OnRefusal("r1", "/v1/completions", 401, "this server needs an API key");
+  service_->OnRefusal("r2", "", 400, "the request is malformed");
+  service_->OnRefusal("r3", "", 503, "the server has as many connections as it serves");
   for (const char* path : {"/health", "/metrics"}) {
     Ask(*service_, "GET", path);
     Ask(*service_, "POST", path);
-    service_->OnRefusal(path, 403, "the request's Host is unknown");
+    service_->OnRefusal("r4", path, 403, "the request's Host is unknown");
   }
   EXPECT_TRUE(Shows(R"(inlay_replies_total{status="2xx"} 1)"));
   EXPECT_TRUE(Shows(R"(inlay_replies_total{status="4xx"} 3)"));

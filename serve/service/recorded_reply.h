@@ -1,6 +1,6 @@
-// A reply that is counted by its status, and logged.
-#ifndef INLAY_SERVE_SERVICE_COUNTED_REPLY_H_
-#define INLAY_SERVE_SERVICE_COUNTED_REPLY_H_
+// A reply that the server's figures and its access log have.
+#ifndef INLAY_SERVE_SERVICE_RECORDED_REPLY_H_
+#define INLAY_SERVE_SERVICE_RECORDED_REPLY_H_
 
 #include <atomic>
 #include <functional>
@@ -15,13 +15,14 @@
 
 namespace inlay::serve {
 
-// Passes all on. A stream counts when it starts, whatever it ends with. What the HTTP server itself
-// replies with in its place, as where there is no memory, counts there: see Service::OnRefusal.
-// What `access` is told, which may be null, is logged at the reply's end.
-class CountedReply final : public HttpReply {
+// Passes all on. Counts the reply by its status, a stream when it starts, whatever it ends with;
+// and logs what `access` was told, which may be null, at the reply's end. What the HTTP server
+// itself replies with in its place, as where there is no memory, is counted and logged by
+// Service::OnRefusal, under the same id.
+class RecordedReply final : public HttpReply {
  public:
-  CountedReply(std::shared_ptr<HttpReply> reply, std::shared_ptr<ReplyCounts> counts,
-               std::shared_ptr<Access> access)
+  RecordedReply(std::shared_ptr<HttpReply> reply, std::shared_ptr<ReplyCounts> counts,
+                std::shared_ptr<Access> access)
       : reply_(std::move(reply)), counts_(std::move(counts)), access_(std::move(access)) {}
 
   void Send(int status, absl::string_view content_type, std::string body,
@@ -73,4 +74,4 @@ class CountedReply final : public HttpReply {
 
 }  // namespace inlay::serve
 
-#endif  // INLAY_SERVE_SERVICE_COUNTED_REPLY_H_
+#endif  // INLAY_SERVE_SERVICE_RECORDED_REPLY_H_
