@@ -33,7 +33,7 @@ struct ModelWork {
 // What one of the ranks that compute a model holds and does, before anything is loaded.
 struct PlannedWork : ModelWork {
   double weights = 0;     // bytes of memory for them
-  double cache = 0;       // bytes of memory for a conversation, whose rows are floats
+  double cache = 0;       // bytes of memory for a conversation with rows of kDefaultKvType
   double cache_read = 0;  // bytes of it that a token reads
 };
 

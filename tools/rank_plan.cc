@@ -217,8 +217,10 @@ std::string ScalingSentence(absl::string_view what, absl::Span<const PlannedSpee
   const auto seconds = [&](size_t i) { return speeds[i].time.Seconds(); };
   const PlannedSpeed& fastest = speeds[FastestOf(speeds)];
   std::string sentence =
-      Format("%s is fastest with %s, %.1f times as fast as with one", what,
-             Plural(fastest.machines, "machine"), seconds(0) / fastest.time.Seconds());
+      absl::StrCat(what, " is fastest with ", Plural(fastest.machines, "machine"));
+  if (fastest.machines > 1)
+    AppendFormat(&sentence, ", %.1f times as fast as with one",
+                 seconds(0) / fastest.time.Seconds());
   for (size_t i = 1; i < speeds.size(); ++i) {
     const size_t before = speeds[i - 1].machines, now = speeds[i].machines;
     const double could = AsDouble(now) / AsDouble(before) - 1;
@@ -230,7 +232,6 @@ std::string ScalingSentence(absl::string_view what, absl::Span<const PlannedSpee
                           before, now, Digits(1e3 * seconds(i)), now, Digits(1e3 * loss.seconds),
                           loss.what);
   }
-  if (speeds.size() == 1) return sentence + ".\n";
   return sentence + "; each step up to there gains at least half of what it could.\n";
 }
 

@@ -121,7 +121,7 @@ ScalingLoss LargestLoss(const PlannedTime& one_machine, const PlannedSpeed& spee
 
 // Where `what` ("Decode") stops to scale and why, as a sentence that ends with a newline: the
 // number of machines with the least time, and the first step of `speeds` that gains less than half
-// of what its machines could. `speeds` as for FastestOf; the first is of one machine.
+// of what its machines could. `speeds` as for FastestOf, of one machine and then of more.
 std::string ScalingSentence(absl::string_view what, absl::Span<const PlannedSpeed> speeds);
 
 }  // namespace inlay

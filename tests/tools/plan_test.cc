@@ -106,10 +106,27 @@ TEST(Plan, WritesATableAndASentence) {
   EXPECT_THAT(result.out, AllOf(HasSubstr("calculated, not measured"), HasSubstr("reads 40.0 GB/s"),
                                 HasSubstr("network 1ms,1GB/s: 1e+03 us, 1 GB/s"),
                                 HasSubstr("decode of 1 conversation at 0 tokens"),
-                                HasSubstr("Decode is fastest with 1 machine, 1.0 times as fast"),
+                                HasSubstr("memory with 1 conversation of 0 tokens, and"),
+                                HasSubstr("Decode is fastest with 1 machine; from 1 to 2"),
                                 HasSubstr("are the latency of collectives"),
                                 HasSubstr("prefill of 512 tokens")));
   EXPECT_THAT(RunProgram(With(kFixed, {"-p", "0"})).out, Not(HasSubstr("refill of")));
+}
+
+// Nothing of networks, gathers and the fastest number of machines.
+TEST(Plan, OfOneMachineIsAboutThatMachine) {
+  const ProgramResult result = RunProgram(With(kFixed, {"--machines", "1"}));
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("the machine reads 40.0 GB/s"),
+                    HasSubstr("\nmemory with 1 conversation of 0 tokens: "),
+                    HasSubstr("\ndecode of 1 conversation at 0 tokens: "),
+                    HasSubstr("\nprefill of 512 tokens: "), Not(HasSubstr("network")),
+                    Not(HasSubstr("gather")), Not(HasSubstr("fastest")), Not(HasSubstr("nan"))));
+  const ProgramResult longer =
+      RunProgram(With(kFixed, {"--machines", "1", "-b", "2", "-d", "1000", "-p", "0"}));
+  EXPECT_THAT(longer.out, AllOf(HasSubstr("\nmemory with 2 conversations of 1000 tokens: "),
+                                Not(HasSubstr("prefill of"))));
 }
 
 TEST(Plan, MeasuresWhatIsNotGiven) {

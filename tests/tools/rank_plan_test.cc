@@ -181,16 +181,13 @@ TEST(Scaling, SaysWhereItStopsAndWhy) {
       "Decode is fastest with 16 machines, 3.8 times as fast as with one; from 4 to 8 it gains "
       "less than half of what it could: of 48.4 ms with 8, 26.0 are the latency of "
       "collectives.\n");
-  EXPECT_THAT(
-      ScalingSentence("Decode", Decode(kNetwork)),
-      AllOf(HasSubstr("is fastest with 1 machine, 1.0 times as fast as with one; from 1 to 2"),
-            HasSubstr("of 352 ms with 2, 220 are the bytes of collectives")));
+  EXPECT_THAT(ScalingSentence("Decode", Decode(kNetwork)),
+              AllOf(HasSubstr("Decode is fastest with 1 machine; from 1 to 2"),
+                    HasSubstr("of 352 ms with 2, 220 are the bytes of collectives")));
   const auto perfect = Decode({.name = "", .latency = 0, .bandwidth = 1e30});
   EXPECT_EQ(ScalingSentence("Decode", perfect),
             "Decode is fastest with 64 machines, 64.0 times as fast as with one; each step up to "
             "there gains at least half of what it could.\n");
-  EXPECT_EQ(ScalingSentence("Decode", std::vector<PlannedSpeed>{latency.front()}),
-            "Decode is fastest with 1 machine, 1.0 times as fast as with one.\n");
 }
 
 TEST(Scaling, NamesWorkThatIsNotShared) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/format.h"
 #include "base/plural.h"
@@ -227,17 +228,48 @@ std::string PrefillTitle(const PlanFlags& flags) {
   return absl::StrCat("prefill of ", Plural(flags.prompt, "token"));
 }
 
-std::string PlanText(const PlanFlags& flags, const Plan& plan,
-                     const std::vector<PlannedNetwork>& networks) {
+// What the memory in a plan is for.
+std::string MemoryTitle(const PlanFlags& flags) {
+  return absl::StrCat("memory with ", Plural(flags.conversations, "conversation"), " of ",
+                      Plural(flags.depth, "token"));
+}
+
+std::string OneMachineSpeedText(const std::string& what, size_t tokens, const PlannedTime& time) {
+  const auto milliseconds = [](double seconds) {
+    return absl::StrCat(absl::StripLeadingAsciiWhitespace(Milliseconds(seconds)), " ms");
+  };
+  return absl::StrCat(what, ": ", Format("%.1f tokens/s, ", TokensPerSecond(tokens, time)),
+                      milliseconds(time.Seconds()), "; reading takes ", milliseconds(time.reading),
+                      ", and at the same time computing ", milliseconds(time.computing), "\n");
+}
+
+// Without what only several machines have: a network, gathers, and a number of machines that is the
+// fastest.
+std::string OneMachineText(const PlanFlags& flags, const Plan& plan) {
+  const PlanRow& row = plan.rows.front();
+  const PlanOnNetwork speeds = OnNetwork(flags, plan, PlannedNetwork());
+  return absl::StrCat(
+      Format("the machine reads %.1f GB/s, of which decode reaches %.0f %%, and makes %.0f Gop/s "
+             "(%s), of which prefill reaches %.0f %%\n\n",
+             plan.machine.read_bandwidth / 1e9, 100 * plan.machine.decode_share,
+             plan.machine.ops / 1e9, DotName(plan.dot), 100 * plan.machine.prefill_share),
+      MemoryTitle(flags), ": ", ByteCount(row.memory), "\n",
+      OneMachineSpeedText(DecodeTitle(flags), flags.conversations, speeds.decode.front().time),
+      flags.prompt == 0
+          ? ""
+          : OneMachineSpeedText(PrefillTitle(flags), flags.prompt, speeds.prefill.front().time));
+}
+
+std::string SeveralMachinesText(const PlanFlags& flags, const Plan& plan,
+                                const std::vector<PlannedNetwork>& networks) {
   std::string text = absl::StrCat(
-      plan.config, " ", plan.types, ", ", ByteCount(plan.file_bytes),
-      ": calculated, not measured (docs/ranks.md)\n",
       Format("each machine reads %.1f GB/s, of which decode reaches %.0f %%, and makes %.0f Gop/s "
              "(%s), of which prefill reaches %.0f %%;\nit copies what is gathered at %.1f GB/s\n",
              plan.machine.read_bandwidth / 1e9, 100 * plan.machine.decode_share,
              plan.machine.ops / 1e9, DotName(plan.dot), 100 * plan.machine.prefill_share,
              plan.machine.copying / 1e9),
-      "\nmachines  memory of each  gathers  bytes gathered for a token\n");
+      "\n", MemoryTitle(flags),
+      ", and what is gathered\nmachines  memory of each  gathers  bytes gathered for a token\n");
   for (const PlanRow& row : plan.rows) {
     const PlannedWork& work = row.group.work;
     AppendFormat(&text, "%8d  %14s  %7d  %26s\n", row.group.machines, ByteCount(row.memory),
@@ -255,6 +287,14 @@ std::string PlanText(const PlanFlags& flags, const Plan& plan,
     text += ScalingSentence("Prefill", speeds.prefill);
   }
   return text;
+}
+
+std::string PlanText(const PlanFlags& flags, const Plan& plan,
+                     const std::vector<PlannedNetwork>& networks) {
+  return absl::StrCat(plan.config, " ", plan.types, ", ", ByteCount(plan.file_bytes),
+                      ": calculated, not measured (docs/ranks.md)\n",
+                      plan.rows.size() == 1 ? OneMachineText(flags, plan)
+                                            : SeveralMachinesText(flags, plan, networks));
 }
 
 nlohmann::ordered_json SpeedsJson(size_t tokens, const std::vector<PlannedSpeed>& speeds) {
@@ -388,7 +428,9 @@ void AddPlan(CLI::App& app, Action& action) {
   command
       .add_option("-b,--batch", flags->conversations, "conversations decoded together (default: 1)")
       ->check(Between(1, static_cast<double>(EngineOptions().max_batch)));
-  command.add_option("-d,--n-depth", flags->depth, "tokens that each has already (default: 0)")
+  command
+      .add_option("-d,--n-depth", flags->depth,
+                  "tokens that each has already (default: 0); the memory includes them")
       ->check(Between(0, 10'000'000));
   command.add_option("-p,--n-prompt", flags->prompt, "tokens of prefill (default: 512); 0: none")
       ->check(Between(0, 1'000'000));
