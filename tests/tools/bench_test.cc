@@ -123,6 +123,16 @@ TEST(Bench, RefusesWhatItCannotRun) {
   ExpectError(RunBench({"-m", "no/such.gguf"}), 1, HasSubstr("no/such.gguf"));
 }
 
+// llama-bench's -b is something else.
+TEST(Bench, NotesThatManyConversationsAreMeant) {
+  const auto note = [](const char* batches) {
+    return RunProgram({"bench", "-p", "1", "-n", "0", "-r", "1", "-t", "1", "-b", batches}).err;
+  };
+  EXPECT_THAT(note("128,512"), HasSubstr("inlay: -b 128 decodes 128 conversations at once; "));
+  EXPECT_THAT(note("1,512"), testing::Not(HasSubstr("conversations")));
+  EXPECT_THAT(note("64"), testing::Not(HasSubstr("conversations")));
+}
+
 // What was measured before an error is shown: 512 conversations do not fit.
 TEST(Bench, ShowsWhatItHasWhereItFails) {
   const ProgramResult result =

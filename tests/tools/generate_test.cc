@@ -521,6 +521,17 @@ TEST(Generate, ReadsControlTokensOnlyWhenAsked) {
   EXPECT_THAT(RunProgram({"generate", "-p", "To be", "-n", "1"}).err, Not(HasSubstr("letters")));
 }
 
+TEST(Generate, NotesEscapesThatItDoesNotRead) {
+  const auto note = [](std::vector<std::string> more) {
+    more.insert(more.begin(), {"generate", "-n", "1"});
+    return RunProgram(more).err;
+  };
+  EXPECT_THAT(note({"To be\\nor"}),
+              HasSubstr("inlay: \\n in the prompt is read as two characters"));
+  EXPECT_THAT(note({"-e", "-p", "To be\\nor"}), Not(HasSubstr("characters")));
+  EXPECT_THAT(note({"To be\nor"}), Not(HasSubstr("characters")));
+}
+
 // At most two hexadecimal digits are one byte.
 TEST(Generate, ReadsEscapes) {
   const auto prompt = [](const char* text) {

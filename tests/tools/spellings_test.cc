@@ -109,6 +109,17 @@ TEST(Spellings, WithoutEffectAreSaidInOneLine) {
   }
 }
 
+TEST(Spellings, WithoutEffectSayWhatIsSo) {
+  const auto note = [](const std::vector<std::string>& option) {
+    std::vector<std::string> arguments = {"generate", "To be", "-n", "1"};
+    arguments.insert(arguments.end(), option.begin(), option.end());
+    return RunProgram(arguments).err;
+  };
+  EXPECT_THAT(note({"--no-mmap"}), HasSubstr("a GGUF file are copied into memory"));
+  EXPECT_THAT(note({"--mlock"}), HasSubstr("no memory is locked"));
+  EXPECT_THAT(note({"--log-file", "log"}), HasSubstr("inlay serve has --access-log"));
+}
+
 TEST(Spellings, OfAnotherMeaningAreRefusedWithAHint) {
   const auto refused = [](const std::vector<std::string>& arguments, const std::string& hint) {
     ExpectError(RunProgram(arguments), 2, AllOf(HasSubstr(" is not available: "), HasSubstr(hint)));
@@ -123,6 +134,8 @@ TEST(Spellings, OfAnotherMeaningAreRefusedWithAHint) {
   refused({"generate", "A", "--mirostat", "2"}, "--min-p");
   refused({"generate", "A", "--lora", "x"}, "merge");
   refused({"generate", "A", "-r", "User:"}, "--stop");
+  refused({"generate", "A", "-sp"}, "--special reads those of a prompt");
+  refused({"chat", "-sp"}, "are not printed");
   refused({"generate", "A", "--prompt-cache", "x"}, "--session");
   refused({"chat", "--context-shift"}, "--on-full trim");
   refused({"chat", "-no-cnv"}, "inlay generate");
@@ -157,7 +170,8 @@ TEST(Spellings, ThatAreUnknownAreNotTakenApart) {
 }
 
 TEST(Spellings, OfLlamaThatInlayHasNotAreNamedAsSuch) {
-  for (const char* option : {"--hellaswag", "-ptc", "--lookup-cache-static", "-gan"}) {
+  for (const char* option :
+       {"--hellaswag", "-ptc", "--lookup-cache-static", "-gan", "--control-vector"}) {
     ExpectError(RunProgram({"generate", "A", option, "1"}), 2,
                 HasSubstr(std::string(option) +
                           " is an option of llama.cpp that inlay generate does not have"));

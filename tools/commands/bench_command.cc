@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "base/byte_stream.h"
 #include "base/out_of_memory.h"
@@ -238,6 +239,16 @@ absl::Status RunTurn(const BenchFlags& flags, const BenchModel& model, size_t th
   return MeasureLimits(model, turn);
 }
 
+// llama-bench has another -b, of which hundreds are usual.
+void NoteManyConversations(const std::vector<size_t>& batches) {
+  constexpr size_t kFew = 64;
+  const size_t least = *std::min_element(batches.begin(), batches.end());
+  if (least <= kFew) return;
+  WriteNote(absl::StrCat("inlay: -b ", least, " decodes ", least,
+                         " conversations at once; the size of batches in tokens, which is -b of "
+                         "llama-bench, has no effect here\n"));
+}
+
 absl::Status Run(const BenchFlags& flags) {
   if (flags.prompt == 0 && flags.generate == 0)
     return UsageError("-p 0 and -n 0 together leave nothing to measure");
@@ -248,6 +259,7 @@ absl::Status Run(const BenchFlags& flags) {
     INLAY_ASSIGN_OR_RETURN(const ConfigEntry* config, FindConfig(file));
     results.emplace(BenchResults{BenchModel(file, *config), {}});
   }
+  NoteManyConversations(flags.batches);
   const InterruptWatch interrupt;
   absl::Status status;
   for (size_t i = 0; i < flags.threads.size() && status.ok(); ++i) {

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/about.h"
@@ -177,6 +178,13 @@ void NoteControlText(const Tokenizer& tokenizer, absl::string_view text) {
                          "token, and inlay chat writes these tokens itself\n"));
 }
 
+// llama.cpp's programs read escapes unless they are told not to.
+void NoteUnreadEscapes(const GenerateFlags& flags) {
+  if (flags.escapes || !flags.prompt.has_value() || !absl::StrContains(*flags.prompt, "\\n"))
+    return;
+  WriteNote("inlay: \\n in the prompt is read as two characters; -e reads it as a line break\n");
+}
+
 // Where the conversation of --session is kept: a file, or a state of --store.
 class SessionPlace {
  public:
@@ -305,6 +313,7 @@ absl::Status Run(GenerateFlags flags) {
   if (session.has_value())
     INLAY_RETURN_IF_ERROR(session->Resume(flags.exact, *model.engine, *cache));
   if (!flags.special) NoteControlText(*model.tokenizer, prompt.text);
+  NoteUnreadEscapes(flags);
   INLAY_ASSIGN_OR_RETURN(std::vector<int32_t> ids,
                          EncodePrompt(*model.tokenizer, *cache, flags.special, prompt));
   if (prompt.text.empty()) {

@@ -47,16 +47,20 @@ constexpr Values kNo = Values::kNone, kOne = Values::kOne, kOnOff = Values::kOnO
 
 constexpr absl::string_view kCpuOnly = "everything is computed on the CPU";
 constexpr absl::string_view kBatches = "the size of batches changes neither text nor memory";
-constexpr absl::string_view kMapped = "the file is always mapped";
+constexpr absl::string_view kMapped =
+    "the matrices of a GGUF file are copied into memory as the kernels read them, a packed file is "
+    "mapped";
 constexpr absl::string_view kThreads = "one number of threads (-t) serves prompts and answers";
 constexpr absl::string_view kPlaced = "the operating system places the threads";
 constexpr absl::string_view kExact = "attention is always computed block by block, and exactly";
-constexpr absl::string_view kLogs = "there is no log; the few notes go to standard error";
+constexpr absl::string_view kLogs =
+    "notes are few and go to standard error; inlay serve has --access-log and --answer-log";
 constexpr absl::string_view kColours =
     "colours are used on a terminal, unless NO_COLOR is set or TERM is dumb";
 constexpr absl::string_view kRows = "--cache-type sets the row type of both keys and values";
 constexpr absl::string_view kInstructions =
     "inlay chat takes instructions; here the prompt is the whole text";
+constexpr absl::string_view kControl = "the control tokens of an answer are not printed";
 constexpr absl::string_view kSlots = "there are no slots; /metrics tells what the server does";
 constexpr absl::string_view kOnePool = "conversations always share one pool of memory";
 constexpr absl::string_view kLimit =
@@ -178,7 +182,7 @@ constexpr Spelling kSpellings[] = {
     {"--flash-attn", kNone, kOnOff, kExact},
     {"--mmap", kNone, kNo, kMapped},
     {"--no-mmap", kNone, kNo, kMapped},
-    {"--mlock", kNone, kNo, kMapped},
+    {"--mlock", kNone, kNo, "no memory is locked against swapping"},
     {"-dio", kNone, kNo, kMapped},
     {"--direct-io", kNone, kNo, kMapped},
     {"-lm", kNone, kOne, kMapped},
@@ -267,8 +271,11 @@ constexpr Spelling kSpellings[] = {
      "in a chat, --on-full trim keeps the system prompt and the newest turns"},
     {"-r", kOther, kOne, "--stop TEXT ends an answer before that text"},
     {"--reverse-prompt", kOther, kOne, "--stop TEXT ends an answer before that text"},
-    {"-sp", kOther, kNo, "control tokens are never part of the text"},
-    {"--special", kOther, kNo, "control tokens are never part of the text"},
+    {"-sp", kOther, kNo,
+     "the control tokens of an answer are not printed; --special reads those of a prompt",
+     "generate"},
+    {"-sp", kOther, kNo, kControl},
+    {"--special", kOther, kNo, kControl},
     {"--prompt-cache", kOther, kOne, kSession},
     {"--prompt-cache-all", kOther, kNo, kSession},
     {"--prompt-cache-ro", kOther, kNo, kSession},
@@ -305,7 +312,6 @@ constexpr Spelling kSpellings[] = {
     {"--override-kv", kOther, kOne, "a model is run as its file's metadata says"},
     {"--lora", kOther, kOne, kMerge},
     {"--lora-scaled", kOther, kOne, kMerge},
-    {"--control-vector", kOther, kOne, kMerge},
     {"-mm", kOther, kOne, kTextAlone},
     {"--mmproj", kOther, kOne, kTextAlone},
     {"-mmu", kOther, kOne, kTextAlone},
