@@ -14,13 +14,14 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <iterator>
 #include <map>
 #include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "nlohmann/json.hpp"
@@ -28,6 +29,7 @@
 #include "tests/serve/http/raw_client.h"
 #include "tests/tools/program.h"
 #include "tests/tools/server_process.h"
+#include "tests/wait_until.h"
 
 namespace inlay {
 namespace {
@@ -76,6 +78,15 @@ std::vector<OrderedJson> Requests() {
     }
     requests.push_back(request);
   }
+  return requests;
+}
+
+// The same, of which one of the first takes long.
+std::vector<OrderedJson> RequestsWithLongAnswers(size_t answers) {
+  std::vector<OrderedJson> requests = Requests();
+  requests[1]["body"]["prompt"] = std::vector<std::string>(answers, "ROMEO:");
+  requests[1]["body"]["max_tokens"] = 2000;
+  requests[1]["body"]["ignore_eos"] = true;
   return requests;
 }
 
@@ -210,11 +221,40 @@ bool HasEnded(pid_t pid) {
   return info.si_pid != 0;
 }
 
-// The lines of the journal at `path`, of which the first is its header.
+// The lines of the journal at `path`, of which the first is its header; 0 where there is none.
 size_t LinesOf(const std::string& path) {
-  if (!std::filesystem::exists(path)) return 0;
-  const std::string journal = ReadFile(path);
-  return static_cast<size_t>(std::count(journal.begin(), journal.end(), '\n'));
+  std::ifstream journal(path);
+  return static_cast<size_t>(std::count(std::istreambuf_iterator<char>(journal), {}, '\n'));
+}
+
+struct Middle {
+  std::function<void()> before;  // called before each run
+  std::function<void(pid_t)> act;
+};
+
+// Runs a job of the requests in `input` and acts on its process while it is stopped between its
+// first result, which is in the journal `part`, and the second one, which takes long. A job that
+// gets further before it is stopped is run again, with a second result that takes longer.
+ProgramResult RunAndAct(const std::vector<std::string>& command, const std::string& input,
+                        const std::string& part, const Middle& middle) {
+  for (size_t answers = 2; answers <= 32; answers *= 2) {
+    WriteFile(input, Lines(RequestsWithLongAnswers(answers)));
+    middle.before();
+    bool in_the_middle = false;
+    const ProgramResult result =
+        RunProgram(command, {.while_running = [&](pid_t pid) {
+                     EXPECT_TRUE(WaitUntil([&] { return HasEnded(pid) || LinesOf(part) > 1; }));
+                     kill(pid, SIGSTOP);
+                     siginfo_t info = {};
+                     waitid(P_PID, static_cast<id_t>(pid), &info, WSTOPPED | WEXITED | WNOWAIT);
+                     in_the_middle = LinesOf(part) == 2;
+                     if (in_the_middle) middle.act(pid);
+                     kill(pid, SIGCONT);
+                   }});
+    if (in_the_middle) return result;
+  }
+  ADD_FAILURE() << "the job was done each time";
+  return {};
 }
 
 // INLAY_BATCH_KILLS: how often, in place of 12.
@@ -234,8 +274,7 @@ TEST_F(BatchTest, KilledAtAnyMomentItGoesOnWithTheSameBytes) {
         return;
       }
       const size_t wanted = std::min(LinesOf(part) + 1 + random() % 6, kRequests + 2);
-      while (!HasEnded(pid) && LinesOf(part) < wanted)
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      EXPECT_TRUE(WaitUntil([&] { return HasEnded(pid) || LinesOf(part) >= wanted; }));
     };
     const ProgramResult result = RunProgram(Arguments(out), {.while_running = [&](pid_t pid) {
                                               if (kills == most) return;
@@ -263,35 +302,24 @@ TEST_F(BatchTest, KilledAtAnyMomentItGoesOnWithTheSameBytes) {
 
 TEST_F(BatchTest, ASignalKeepsWhatIsDone) {
   const std::string out = ScratchPath("out"), part = out + ".part";
-  // One answer lasts longer than it takes to see the first result and to send the signal.
-  std::vector<OrderedJson> requests = Requests();
-  requests[1]["body"]["max_tokens"] = 2000;
-  requests[1]["body"]["ignore_eos"] = true;
-  WriteFile(input_, Lines(requests));
   // The output of another job, which --restart replaces in the end.
   const std::string old = R"({"id":"batch_req_1"})";
-  WriteFile(out, old);
-  int told = 0;
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    unlink(part.c_str());
-    const auto end = [&](pid_t pid) {
-      // A result is there.
-      while (!std::filesystem::exists(part) || !absl::StrContains(ReadFile(part), "request-0")) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(2));
-      }
-      kill(pid, signal);
-    };
     const ProgramResult stopped =
-        RunProgram(Arguments(out, {"--restart", "--parallel", "1"}), {.while_running = end});
-    if (stopped.status == 3) continue;  // it was done first
-    ++told;
+        RunAndAct(Arguments(out, {"--restart", "--parallel", "1"}), input_, part,
+                  {.before =
+                       [&] {
+                         unlink(part.c_str());
+                         WriteFile(out, old);
+                       },
+                   .act = [&](pid_t pid) { kill(pid, signal); }});
     // Ctrl-C ends it as it ends other programs, so that a loop of the shell ends, too.
     ExpectError(stopped, signal == SIGINT ? 128 + SIGINT : 1,
                 HasSubstr(absl::StrCat("the results so far are kept in ", part,
                                        ", and the same command goes on with the rest")));
     EXPECT_EQ(ReadFile(out), old);
   }
-  EXPECT_GT(told, 0) << "the job was done before any signal came";
+  WriteFile(input_, Lines(Requests()));
   EXPECT_EQ(Run(out, {"--restart"}).status, 3);
   EXPECT_EQ(ReadFile(out), Whole());
 }
@@ -398,26 +426,17 @@ TEST_F(BatchTest, AnotherModelOrContextIsRefused) {
 TEST_F(BatchTest, AModelThatCannotBeReadAnyMoreFailsNoRequest) {
   const std::string model = ScratchPath("model.gguf"), bytes = ReadFile(kDemoModel);
   const std::string out = ScratchPath("out"), part = out + ".part";
-  // Several answers last longer than it takes to see the first result and to cut the file off,
-  // also where other processes have most of the machine.
-  std::vector<OrderedJson> requests = Requests();
-  for (const size_t i : {1u, 6u, 11u}) {
-    requests[i]["body"]["max_tokens"] = 2000;
-    requests[i]["body"]["ignore_eos"] = true;
-  }
-  WriteFile(input_, Lines(requests));
-  WriteFile(model, bytes);
   const std::vector<std::string> command = {
       "batch",           "-m",     model, "-t", "1", "-o", out, "--time", "1", "--parallel", "1",
       "--chat-template", "chatml", input_};
   const ProgramResult ended =
-      RunProgram(command, {.while_running = [&](pid_t pid) {
-                   while (!HasEnded(pid) && (!std::filesystem::exists(part) ||
-                                             !absl::StrContains(ReadFile(part), "request-0"))) {
-                     std::this_thread::sleep_for(std::chrono::milliseconds(2));
-                   }
-                   std::filesystem::resize_file(model, bytes.size() / 2);
-                 }});
+      RunAndAct(command, input_, part,
+                {.before =
+                     [&] {
+                       unlink(out.c_str());
+                       WriteFile(model, bytes);
+                     },
+                 .act = [&](pid_t) { std::filesystem::resize_file(model, bytes.size() / 2); }});
   EXPECT_EQ(ended.status, 1) << ended.err;
   EXPECT_THAT(ended.err, HasSubstr("model.gguf has become shorter"));
   EXPECT_THAT(ended.err, HasSubstr(absl::StrCat("; the results so far are kept in ", part,

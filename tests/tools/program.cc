@@ -21,6 +21,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/temp_folder.h"
 
+#include "tests/wait_until.h"
 namespace inlay {
 namespace {
 
@@ -33,8 +34,6 @@ constexpr char kProgram[] = INLAY_PROGRAM;
 #else
 constexpr char kProgram[] = "tools/inlay";
 #endif
-
-constexpr int kPatience = 60'000;  // milliseconds that a program may be silent
 
 // An open file without a name, which goes with its last descriptor.
 int NamelessFile(const std::string& contents) {
@@ -178,7 +177,7 @@ void Terminal::Type(const std::string& text) {
 
 bool Terminal::ReadSome() {
   pollfd wait = {.fd = terminal_, .events = POLLIN, .revents = 0};
-  if (poll(&wait, 1, kPatience) != 1) return false;
+  if (poll(&wait, 1, kLongWaitMs) != 1) return false;
   char buffer[4096];
   const ssize_t n = read(terminal_, buffer, sizeof(buffer));
   if (n > 0) out_.append(buffer, static_cast<size_t>(n));
@@ -206,12 +205,9 @@ ProgramResult Terminal::Finish() {
   // While this process holds the other end too, reading does not fail when the program is gone.
   ProgramResult result;
   int status = 0;
-  for (int waited = 0; waitpid(pid_, &status, WNOHANG) == 0; ++waited) {
-    pollfd wait = {.fd = terminal_, .events = POLLIN, .revents = 0};
-    if (poll(&wait, 1, 10) == 1) ReadSome();
-    if (waited > kPatience / 10) {
-      ADD_FAILURE() << "the program does not end; it showed: " << out_;
-      return result;
+  const bool ends = WaitUntil([&] {
+    for (pollfd wait = {.fd = terminal_, .events = POLLIN, .revents = 0};
+         poll(&wait, 1, 0) == 1 && ReadSome();) {
     }
   }
   pid_ = -1;
@@ -231,6 +227,11 @@ ProgramResult RunOnTerminal(const std::vector<std::string>& arguments, const std
 }
 
 void ExpectError(const ProgramResult& result, int status,
+    return waitpid(pid_, &status, WNOHANG) != 0;
+  });
+  if (!ends) {
+    ADD_FAILURE() << "the program does not end; it showed: " << out_;
+    return result;
                  const testing::Matcher<std::string>& message) {
   EXPECT_EQ(result.status, status) << result.err;
   EXPECT_THAT(result.err, StartsWith("inlay: "));

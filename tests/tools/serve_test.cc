@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <string>
 #include <utility>
@@ -24,6 +23,7 @@
 #include "tests/serve/http/raw_client.h"
 #include "tests/tools/program.h"
 #include "tests/tools/server_process.h"
+#include "tests/wait_until.h"
 
 namespace inlay {
 namespace {
@@ -67,7 +67,7 @@ TEST(ServeTest, AnswersAsGenerateDoes) {
 }
 
 TEST(ServeTest, ASignalLetsRunningAnswersEnd) {
-  ServerProcess server({"-m", kDemoModel, "-t", "1"});
+  ServerProcess server({"-m", kDemoModel, "-t", "1", "--drain", "300"});
   RawClient client(server.port());
   Json body = Completion("To be", 400);
   body["stream"] = true;
@@ -84,13 +84,11 @@ TEST(ServeTest, ASignalAfterTheFirstReplyLetsAnswersEnd) {
   const auto [fd, port] = BindLoopback();
   close(fd);
   const auto end = [port = port](pid_t pid) {
-    const auto give_up = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-    for (bool answers = false; !answers && std::chrono::steady_clock::now() < give_up;) {
+    EXPECT_TRUE(WaitUntil([port] {
       RawClient client(port);
-      answers = client.connected() &&
-                client.Send("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n") &&
-                client.Read().status == 200;
-    }
+      return client.connected() && client.Send("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n") &&
+             client.Read().status == 200;
+    }));
     kill(pid, SIGTERM);
   };
   const ProgramResult ended = RunProgram(
@@ -100,7 +98,7 @@ TEST(ServeTest, ASignalAfterTheFirstReplyLetsAnswersEnd) {
 
 // Whoever reads keys again at that moment, or closes a terminal, ends no answer by that.
 TEST(ServeTest, SighupEndsNoServerThatDrains) {
-  ServerProcess server({"-m", kDemoModel, "-t", "1"});
+  ServerProcess server({"-m", kDemoModel, "-t", "1", "--drain", "300"});
   RawClient client(server.port());
   Json body = Completion("To be", 400);
   body["stream"] = true;
@@ -129,7 +127,7 @@ TEST(ServeTest, TellsTheServiceManagerWhenItAnswersAndWhenItEnds) {
   const auto hear = [&] {
     pollfd heard = {.fd = manager, .events = POLLIN, .revents = 0};
     char text[100];
-    const ssize_t size = poll(&heard, 1, 60'000) == 1 ? read(manager, text, sizeof(text)) : 0;
+    const ssize_t size = poll(&heard, 1, kLongWaitMs) == 1 ? read(manager, text, sizeof(text)) : 0;
     return std::string(text, static_cast<size_t>(std::max<ssize_t>(size, 0)));
   };
   bool answered = false;
@@ -293,9 +291,7 @@ TEST(ServeTest, ConnectionsLeaveDescriptorsForOthers) {
   close(fd);
   std::string session, refused;
   const auto use = [&, port = free_port](pid_t pid) {
-    const auto give_up = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-    while (!CanConnect(port) && std::chrono::steady_clock::now() < give_up) {
-    }
+    EXPECT_TRUE(WaitUntil([port] { return CanConnect(port); }));
     std::vector<std::unique_ptr<RawClient>> idle;
     for (int i = 0; i < 80; ++i) idle.push_back(std::make_unique<RawClient>(port));
     RawClient& used = *idle.front();

@@ -12,11 +12,10 @@
 #include <cstring>
 
 #include "tests/tools/program.h"
+#include "tests/wait_until.h"
 
 namespace inlay {
 namespace {
-
-constexpr int kLongMs = 300'000;  // far beyond what anything takes on a busy machine
 
 // This process' environment, for sanitizers and others that watch a program, without the variables
 // that are the program's own flags.
@@ -71,7 +70,7 @@ void ServerProcess::Signal(int signal) const { EXPECT_EQ(kill(pid_, signal), 0);
 
 bool ServerProcess::ReadSome() {
   pollfd ready = {.fd = err_fd_, .events = POLLIN, .revents = 0};
-  if (poll(&ready, 1, kLongMs) <= 0) return false;
+  if (poll(&ready, 1, kLongWaitMs) <= 0) return false;
   char buffer[4096];
   const ssize_t n = read(err_fd_, buffer, sizeof(buffer));
   if (n <= 0) return false;
@@ -90,7 +89,10 @@ int ServerProcess::Wait() {
   while (ReadSome()) {
   }
   int status = 0;
-  EXPECT_EQ(waitpid(pid_, &status, 0), pid_);
+  if (!WaitUntil([&] { return waitpid(pid_, &status, WNOHANG) == pid_; })) {
+    ADD_FAILURE() << "the server does not end; it said: " << err_;
+    return -1;
+  }
   pid_ = -1;
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

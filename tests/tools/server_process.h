@@ -26,7 +26,8 @@ class ServerProcess {
 
   // Sends a signal.
   void Signal(int signal) const;
-  // Waits for the end. The exit status; 128 + signal where one ended it.
+  // Waits for the end. The exit status; 128 + signal where one ended it. The test fails where it
+  // does not end.
   int Wait();
   // Waits until standard error has shown `text`; false when it ends before.
   bool WaitFor(const std::string& text);

@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <random>
 #include <string>
@@ -102,16 +104,17 @@ ino_t SessionFile(const std::string& folder) {
 }
 
 // Kills the process at a random moment, or as soon as a random number of turns was stored: most
-// often before the last one's reply was sent.
-void KillSometime(const std::string& folder, pid_t pid, std::mt19937& random) {
-  const bool at_stores = random() % 2 == 0;
-  const absl::Time end =
-      absl::Now() + (at_stores ? absl::Seconds(3) : absl::Milliseconds(random() % 300));
-  for (size_t stores = 1 + random() % 4; stores > 0 && absl::Now() < end; --stores) {
-    const ino_t file = SessionFile(folder);
-    while (SessionFile(folder) == file && absl::Now() < end) continue;
+// often before the last one's reply was sent. At the latest when no more turns are asked for.
+void KillSometime(const std::string& folder, pid_t pid, std::mt19937& random,
+                  const std::atomic<bool>& is_last) {
+  if (random() % 2 == 0) {
+    for (size_t stores = 1 + random() % 4; stores > 0; --stores) {
+      const ino_t file = SessionFile(folder);
+      while (SessionFile(folder) == file && !is_last) continue;
+    }
+  } else {
+    absl::SleepFor(absl::Milliseconds(random() % 300));
   }
-  if (!at_stores) absl::SleepFor(end - absl::Now());
   kill(pid, SIGKILL);
 }
 

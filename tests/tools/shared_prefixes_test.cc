@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "io/store/open_snapshot_store.h"
 #include "nlohmann/json.hpp"
 #include "tests/io/store/redis_server.h"
@@ -16,6 +15,7 @@
 #include "tests/temp_folder.h"
 #include "tests/tools/program.h"
 #include "tests/tools/server_process.h"
+#include "tests/wait_until.h"
 
 namespace inlay {
 namespace {
@@ -49,9 +49,7 @@ double Metric(uint16_t port, const std::string& name, const std::string& key = "
 
 // Until the figure is at least this.
 void WaitFor(uint16_t port, const std::string& name, double least, const std::string& key = "") {
-  for (int i = 0; i < 5000 && Metric(port, name, key) < least; ++i)
-    absl::SleepFor(absl::Milliseconds(5));
-  EXPECT_GE(Metric(port, name, key), least) << name;
+  EXPECT_TRUE(WaitUntil([&] { return Metric(port, name, key) >= least; })) << name;
 }
 
 Json Completion(const std::string& prompt) {
@@ -122,8 +120,7 @@ TEST_F(SharedPrefixesTest, APromptThatAnotherServerHasComputedIsNotComputedAgain
   const Json said = Ask(one.port(), "/v1/chat/completions", chat);
   const double stored = Metric(one.port(), "shared_prefix_stored_total");
   EXPECT_GE(stored, 1);
-  for (int i = 0; i < 5000 && Metric(one.port(), "shared_prefixes_waiting") > 0; ++i)
-    absl::SleepFor(absl::Milliseconds(5));
+  EXPECT_TRUE(WaitUntil([&] { return Metric(one.port(), "shared_prefixes_waiting") == 0; }));
   chat["messages"].push_back(said["choices"][0]["message"]);
   chat["messages"].push_back({{"role", "user"}, {"content", "Go on."}});
   const Json more = Ask(other.port(), "/v1/chat/completions", chat);

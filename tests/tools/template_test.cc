@@ -6,11 +6,11 @@
 
 #include <chrono>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "io/gguf/gguf_writer.h"
 #include "tests/tools/program.h"
+#include "tests/wait_until.h"
 
 namespace inlay {
 namespace {
@@ -132,11 +132,10 @@ TEST(Template, RunsAFileInASandbox) {
       RunProgram({"template", "--file", path, "--input", input, "--sandbox"},
                  {.while_running = [&](pid_t pid) {
                    const int end = open(input.c_str(), O_WRONLY);
-                   for (int tries = 0;
-                        tries < 6000 && status.find("Seccomp:\t2") == std::string::npos; ++tries) {
-                     std::this_thread::sleep_for(std::chrono::milliseconds(10));
+                   EXPECT_TRUE(WaitUntil([&] {
                      status = ReadFile("/proc/" + std::to_string(pid) + "/status");
-                   }
+                     return status.find("Seccomp:\t2") != std::string::npos;
+                   }));
                    EXPECT_EQ(write(end, "{\"x\": 5}", 8), 8);
                    close(end);
                  }});

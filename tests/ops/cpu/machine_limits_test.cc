@@ -32,8 +32,7 @@ TEST_P(MachineLimitsTest, MeasuresSomething) {
 TEST(MachineLimits, ThreadsShareTheCores) {
   const size_t cores = std::max<size_t>(1, std::thread::hardware_concurrency());
   EXPECT_TRUE(WaitUntil([&] {
-    return MeasureDotPeaks(8 * cores).f32 <
-           2 * static_cast<double>(cores) * MeasureDotPeaks(1).f32;
+    return MeasureDotPeaks(8 * cores).f32 < 2 * static_cast<double>(cores) * MeasureDotPeaks(1).f32;
   }));
 }
 
