@@ -28,7 +28,6 @@
 #include "base/out_of_memory.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
-#include "base/version.h"
 #include "gemma_like/registry.h"
 #include "io/file/file_kind.h"
 #include "io/file/mapping_guard.h"
@@ -48,6 +47,7 @@
 #include "tools/output.h"
 #include "tools/server_hooks.h"
 #include "tools/shell_word.h"
+#include "tools/version_text.h"
 
 namespace inlay {
 namespace {
@@ -334,7 +334,7 @@ int Run(int argc, char** argv) {
 
 absl::StatusOr<ParsedCommandLine> ParseCommandLine(int argc, char** argv) {
   CLI::App app("Inlay runs language models from GGUF files on the CPU.", "inlay");
-  app.set_version_flag("-v,--version", "inlay " INLAY_VERSION);
+  app.set_version_flag("-v,--version", VersionText());
   app.require_subcommand(1);
   app.formatter(MakeHelpFormat());
   ParsedCommandLine parsed;

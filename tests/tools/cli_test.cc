@@ -32,7 +32,9 @@ TEST(CommandLine, PrintsHelpAndVersion) {
   const ProgramResult command_help = RunProgram({"generate", "--help"});
   EXPECT_EQ(command_help.status, 0);
   EXPECT_THAT(command_help.out, AllOf(HasSubstr("--top-k"), HasSubstr("INLAY_MODEL")));
-  EXPECT_THAT(RunProgram({"--version"}).out, StartsWith("inlay 0."));
+  EXPECT_THAT(RunProgram({"--version"}).out,
+              testing::MatchesRegex("inlay [0-9]+\\.[0-9]+\\.[0-9]+"
+                                    "( \\(([0-9a-f]{12}(-dirty)?)?(, )?[A-Za-z]*\\))?\n"));
   EXPECT_EQ(RunProgram({"-v"}).out, RunProgram({"--version"}).out);
   EXPECT_EQ(RunProgram({"version"}).out, RunProgram({"--version"}).out);
   EXPECT_EQ(RunProgram({"help"}).out, help.out);
