@@ -371,11 +371,11 @@ absl::StatusOr<ParsedCommandLine> ParseCommandLine(int argc, char** argv) {
       "  inlay generate \"To be\"      continue a text with the demo model\n"
       "  inlay inspect model.gguf    see what a file holds\n"
       "\n"
-      "inlay help COMMAND, or inlay COMMAND --help, shows a command's options. Those\n"
-      "of llama.cpp's programs are understood where they mean the same.\n"
-      "Without a model the commands use the one bundled with the program, or else\n"
-      "$INLAY_MODEL, or else the demo model. $INLAY_TARGET forces an instruction set;\n"
-      "`inlay limits` lists them.");
+      "inlay help COMMAND, or inlay COMMAND --help, shows a command's options. Those of "
+      "llama.cpp's programs are understood where they mean the same.\n"
+      "Without a model the commands use the one bundled with the program, or else $INLAY_MODEL, "
+      "or else the demo model. $INLAY_TARGET forces an instruction set; `inlay limits` lists "
+      "them.");
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   NameCommand(app, arguments);
   INLAY_RETURN_IF_ERROR(RefuseOptionFirst(app, arguments));

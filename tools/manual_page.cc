@@ -33,11 +33,16 @@ std::string Heading(absl::string_view text) {
   return absl::StrCat(".SH \"", Roff(absl::AsciiStrToUpper(text)), "\"\n");
 }
 
-// Lines that stay as they are.
-std::string Lines(absl::string_view text) {
+// A command's footer, as --help lays it out on a terminal of 80 columns: long lines are paragraphs,
+// all others, and those of a table or an example, which have spaces side by side, stay as they are.
+std::string Footer(absl::string_view text) {
+  constexpr size_t kColumns = 80;
   std::string lines = ".nf\n";
-  for (const absl::string_view line : absl::StrSplit(absl::StripSuffix(text, "\n"), '\n'))
-    absl::StrAppend(&lines, line.empty() ? ".sp" : Roff(line), "\n");
+  for (const absl::string_view line : absl::StrSplit(absl::StripSuffix(text, "\n"), '\n')) {
+    const bool is_paragraph = line.size() > kColumns && !absl::StrContains(line, "  ");
+    absl::StrAppend(&lines, is_paragraph ? ".fi\n" : "", line.empty() ? ".sp" : Roff(line), "\n",
+                    is_paragraph ? ".nf\n" : "");
+  }
   return absl::StrCat(lines, ".fi\n");
 }
 
@@ -76,10 +81,52 @@ std::string Begin(absl::string_view name, absl::string_view description) {
                       "\n.SH SYNOPSIS\n");
 }
 
-constexpr char kExitStatus[] =
-    ".SH \"EXIT STATUS\"\n.TP\n0\ndone\n.TP\n1\nan error, in one sentence on standard "
-    "error\n.TP\n2\n"
-    "an invalid command line\n";
+struct ExitStatus {
+  absl::string_view command;  // "": all for which this status does not stand below
+  int status;
+  absl::string_view meaning;
+};
+
+constexpr absl::string_view kInterrupted =
+    "ended by Ctrl-C (SIGINT), after what there was of the output";
+
+// docs/settings.md says the same. In the order of the statuses.
+constexpr ExitStatus kExitStatuses[] = {
+    {"batch", 0, "the results are complete, and each request was answered"},
+    {"serve", 0, "a signal ended the server"},
+    {"", 0, "done"},
+    {"batch", 1, "the job is not done; the reason is a sentence on standard error"},
+    {"replay", 1,
+     "an error, in one sentence on standard error; also if an answer differs, or a line of the log "
+     "is no record"},
+    {"", 1, "an error, in one sentence on standard error"},
+    {"", 2, "an invalid command line"},
+    {"batch", 3, "the results are complete, but some requests failed"},
+    {"batch", 130, "ended by Ctrl-C (SIGINT): the same command goes on with the job"},
+    {"bench", 130, "ended by Ctrl-C (SIGINT), after what was measured"},
+    {"embed", 130, "ended by Ctrl-C (SIGINT), after the texts that were embedded"},
+    {"batch", 130, "ended by Ctrl-C (SIGINT); the results so far are kept"},
+    {"bench", 130, kInterrupted},
+    {"embed", 130, kInterrupted},
+    {"generate", 130, kInterrupted},
+    {"perplexity", 130, kInterrupted},
+    {"replay", 130, kInterrupted},
+    {"perplexity", 130, "ended by Ctrl-C (SIGINT), after the result of the chunks so far"},
+    {"replay", 130, "ended by Ctrl-C (SIGINT), after what was found"},
+    {"chat", 130,
+     "a chat whose messages come from a pipe: ended by Ctrl-C (SIGINT), after what there was of "
+     "the output; with --continue: before the chat was there"}};
+
+std::string ExitStatuses(absl::string_view command) {
+  std::string text = Heading("Exit status");
+  int last = -1;
+  for (const ExitStatus& one : kExitStatuses) {
+    if (one.status == last || (!one.command.empty() && one.command != command)) continue;
+    last = one.status;
+    absl::StrAppend(&text, ".TP\n", one.status, "\n", Roff(one.meaning), "\n");
+  }
+  return text;
+}
 
 std::string ProgramPage(const ProgramDeclaration& program) {
   std::string text = Begin(program.program.name, program.program.description);
@@ -91,8 +138,9 @@ std::string ProgramPage(const ProgramDeclaration& program) {
     absl::StrAppend(&text, ".TP\n", Bold(absl::StrCat("inlay-", command.name)), "(1)\n",
                     Roff(command.description), "\n");
   }
-  absl::StrAppend(&text, Options(program.program), Heading("Notes"), Lines(program.program.footer));
-  return absl::StrCat(text, kExitStatus);
+  absl::StrAppend(&text, Options(program.program), Heading("Notes"),
+                  Footer(program.program.footer));
+  return absl::StrCat(text, ExitStatuses(""));
 }
 
 std::string CommandPage(const ProgramDeclaration& program, const CommandDeclaration& command) {
@@ -109,10 +157,9 @@ std::string CommandPage(const ProgramDeclaration& program, const CommandDeclarat
   for (const OptionDeclaration& argument : command.arguments)
     absl::StrAppend(&text, Term(argument, /*is_argument=*/true));
   absl::StrAppend(&text, Options(command));
-  if (!command.footer.empty()) absl::StrAppend(&text, Heading("Notes"), Lines(command.footer));
-  // One whose exit status says more says so in its footer.
-  if (!absl::StrContains(command.footer, "Exit status")) absl::StrAppend(&text, kExitStatus);
-  return absl::StrCat(text, ".SH \"SEE ALSO\"\n", Bold("inlay"), "(1)\n");
+  if (!command.footer.empty()) absl::StrAppend(&text, Heading("Notes"), Footer(command.footer));
+  return absl::StrCat(text, ExitStatuses(command.name), ".SH \"SEE ALSO\"\n", Bold("inlay"),
+                      "(1)\n");
 }
 
 }  // namespace

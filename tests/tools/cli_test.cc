@@ -9,10 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "tests/tools/program.h"
 
 namespace inlay {
@@ -78,6 +80,74 @@ TEST(CommandLine, HelpUsesTheWidthThatThereIs) {
       EXPECT_GE(longest(command, columns), width - 4) << command << " at " << columns;
     }
   }
+}
+
+// The names of all manual pages, without ".1".
+std::vector<std::string> Pages() {
+  std::vector<std::string> names;
+  for (const absl::string_view line :
+       absl::StrSplit(RunProgram({"manual", "--list"}).out, '\n', absl::SkipEmpty()))
+    names.emplace_back(absl::StripSuffix(line, ".1"));
+  return names;
+}
+
+// A sentence goes on in the next line only where no more words fit.
+TEST(CommandLine, HelpBreaksSentencesAtTheEndOfALineAlone) {
+  for (const std::string& page : Pages()) {
+    std::vector<std::string> arguments = {"help"};
+    if (page != "inlay") arguments.emplace_back(absl::StripPrefix(page, "inlay-"));
+    const std::string help = RunProgram(arguments, {.env = {{"COLUMNS", "100"}}}).out;
+    const std::vector<std::string> lines = absl::StrSplit(help, '\n');
+    for (size_t i = 1; i < lines.size(); ++i) {
+      const std::string &line = lines[i - 1], &next = lines[i];
+      if (line.empty() || line[0] == ' ' || next.empty() || !absl::ascii_islower(next[0])) continue;
+      EXPECT_GT(line.size() + 1 + std::min(next.find(' '), next.size()), 100u)
+          << page << ": " << line << "\n"
+          << next;
+    }
+  }
+}
+
+// The columns of a line of roff as it is shown.
+size_t ShownColumns(absl::string_view line) {
+  size_t columns = 0;
+  for (size_t i = 0; i < line.size(); ++columns)
+    i += line[i] != '\\' ? 1 : line.substr(i, 2) == "\\(" ? 4 : 2;
+  return columns;
+}
+
+TEST(CommandLine, ManualPagesBreakLongLines) {
+  for (const std::string& page : Pages()) {
+    bool as_it_is = false;
+    for (const absl::string_view line : absl::StrSplit(RunProgram({"manual", page}).out, '\n')) {
+      if (line == ".nf" || line == ".fi") as_it_is = line == ".nf";
+      EXPECT_TRUE(!as_it_is || ShownColumns(line) <= 80) << page << ": " << line;
+    }
+  }
+}
+
+TEST(CommandLine, ManualPagesHaveTheExitStatusesOfTheirCommands) {
+  const auto statuses = [](const char* page) {
+    const std::string text = RunProgram({"manual", page}).out;
+    std::vector<std::string> found;
+    bool begins = false;
+    for (const absl::string_view line :
+         absl::StrSplit(text.substr(text.find(".SH \"EXIT STATUS\"")), '\n')) {
+      if (begins) found.emplace_back(line);
+      begins = line == ".TP";
+    }
+    return absl::StrJoin(found, " ");
+  };
+  EXPECT_EQ(statuses("inlay"), "0 1 2");
+  EXPECT_EQ(statuses("inspect"), "0 1 2");
+  EXPECT_EQ(statuses("generate"), "0 1 2 130");
+  EXPECT_EQ(statuses("chat"), "0 1 2 130");
+#ifdef INLAY_HAS_SERVER
+  EXPECT_EQ(statuses("batch"), "0 1 2 3 130");
+  EXPECT_EQ(statuses("replay"), "0 1 2 130");
+  EXPECT_THAT(RunProgram({"manual", "replay"}).out, HasSubstr("\n1\nan error, in one sentence on "
+                                                              "standard error; also if an answer"));
+#endif
 }
 
 TEST(CommandLine, SaysWhatMakesNoSense) {
@@ -182,7 +252,10 @@ TEST(CommandLine, NamesWhatIsWrongInSynthAndQuantize) {
 TEST(CommandLine, NamesShellsAndManualPages) {
   ExpectError(RunProgram({"completion", "tcsh"}), 2, HasSubstr("'tcsh' is not one of bash, zsh"));
   ExpectError(RunProgram({"manual", "sing"}), 2, HasSubstr("no manual page of 'sing'"));
-  EXPECT_EQ(RunProgram({"manual", "inlay-chat.1"}).out, RunProgram({"manual", "chat"}).out);
+  for (const char* name : {"inlay-chat.1", "inlay-chat"})
+    EXPECT_EQ(RunProgram({"manual", name}).out, RunProgram({"manual", "chat"}).out) << name;
+  for (const char* name : {"inlay.1", "inlay"})
+    EXPECT_EQ(RunProgram({"manual", name}).out, RunProgram({"manual"}).out) << name;
 }
 
 // A value that is neither a file nor one of some words is no word.

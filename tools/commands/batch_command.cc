@@ -250,10 +250,10 @@ void AddBatch(CLI::App& app, Action& action) {
                    "try requests again whose results have a status other than 200");
   command.footer(
       "Results are kept in OUTPUT.part as they come. After a signal, kill -9 or a loss of power "
-      "the "
-      "same\ncommand goes on; OUTPUT appears when all are done, with the same bytes whatever "
-      "happened.\nExit status: 0 all is well, 1 the job is not done, 2 usage, 3 done, but some "
-      "requests failed, 130 the job was ended by Ctrl-C.");
+      "the same command goes on; OUTPUT appears when all are done, with the same bytes whatever "
+      "happened.\n"
+      "Exit status: 0 all is well, 1 the job is not done, 2 usage, 3 done, but some requests "
+      "failed, 130 the job was ended by Ctrl-C.");
   command.callback([flags, &action] { action = [flags] { return Run(*flags); }; });
 }
 

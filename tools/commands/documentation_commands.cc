@@ -28,7 +28,8 @@ absl::Status PrintManual(const ProgramDeclaration& program, const std::string& n
   for (const ManualPage& page : ManualPages(program)) {
     absl::StrAppend(&names, page.name, "\n");
     const bool wanted = name.empty() ? page.name == "inlay.1"
-                                     : page.name == name || page.name == "inlay-" + name + ".1";
+                                     : page.name == name || page.name == name + ".1" ||
+                                           page.name == "inlay-" + name + ".1";
     if (wanted && !list) return PrintText(page.text);
   }
   if (list) return PrintText(names);
@@ -66,8 +67,8 @@ void AddManual(CLI::App& app, Action& action) {
   };
   const auto flags = std::make_shared<Flags>();
   CLI::App& command = *app.add_subcommand("manual", "Prints a manual page, as man -l reads it.");
-  CLI::Option* const name =
-      command.add_option("command", flags->name, "the command (default: the program)");
+  CLI::Option* const name = command.add_option(
+      "command", flags->name, "the command, or the page's name (default: the program)");
   command.add_flag("--list", flags->list, "print the names of all pages instead")->excludes(name);
   command.callback([&app, &action, flags] {
     action = [program = Declare(app), flags] {

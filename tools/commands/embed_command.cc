@@ -207,11 +207,11 @@ void AddEmbed(CLI::App& app, Action& action) {
       ->excludes(texts);
   AddFormatFlag(command, flags->json);
   command.footer(
-      "Each line of the output is one text's vector; with -o json, \"embeddings\" is the\n"
-      "array of all vectors. A text that is too long ends the command; \"complete\" then is\n"
-      "false. A model's prefixes (\"task: search result | query: \") are part of the text.\n"
-      "For many texts: inlay batch with requests to /v1/embeddings, each with a result or\n"
-      "error of its own, which goes on after an interruption.");
+      "Each line of the output is one text's vector; with -o json, \"embeddings\" is the array of "
+      "all vectors. A text that is too long ends the command; \"complete\" then is false. A "
+      "model's prefixes (\"task: search result | query: \") are part of the text.\n"
+      "For many texts: inlay batch with requests to /v1/embeddings, each with a result or error of "
+      "its own, which goes on after an interruption.");
   command.callback([flags, &action] { action = [flags] { return Run(*flags); }; });
 }
 
