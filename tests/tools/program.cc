@@ -20,8 +20,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/temp_folder.h"
-
 #include "tests/wait_until.h"
+
 namespace inlay {
 namespace {
 
@@ -209,6 +209,11 @@ ProgramResult Terminal::Finish() {
     for (pollfd wait = {.fd = terminal_, .events = POLLIN, .revents = 0};
          poll(&wait, 1, 0) == 1 && ReadSome();) {
     }
+    return waitpid(pid_, &status, WNOHANG) != 0;
+  });
+  if (!ends) {
+    ADD_FAILURE() << "the program does not end; it showed: " << out_;
+    return result;
   }
   pid_ = -1;
   result.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -227,11 +232,6 @@ ProgramResult RunOnTerminal(const std::vector<std::string>& arguments, const std
 }
 
 void ExpectError(const ProgramResult& result, int status,
-    return waitpid(pid_, &status, WNOHANG) != 0;
-  });
-  if (!ends) {
-    ADD_FAILURE() << "the program does not end; it showed: " << out_;
-    return result;
                  const testing::Matcher<std::string>& message) {
   EXPECT_EQ(result.status, status) << result.err;
   EXPECT_THAT(result.err, StartsWith("inlay: "));

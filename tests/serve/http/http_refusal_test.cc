@@ -399,7 +399,6 @@ TEST_F(HttpRefusalTest, EachErrorOfTheServersOwnIsToldBeforeItIsSent) {
   const auto expect = [&](const std::string& bytes, const std::string& what) {
     EXPECT_EQ(told_of(bytes), std::vector<std::string>{what}) << absl::CHexEscape(bytes);
   };
-  const std::string host = " HTTP/1.1\r\nHost: localhost\r\n";
   EXPECT_TRUE(WithSomeTime(absl::Milliseconds(200), [&](absl::Duration time) {
     HttpOptions hasty = options;
     hasty.header_timeout = time;
@@ -407,6 +406,7 @@ TEST_F(HttpRefusalTest, EachErrorOfTheServersOwnIsToldBeforeItIsSent) {
     return told_of("GET /a") == std::vector<std::string>{" 408"};
   }));
   Start(handler, options);
+  const std::string host = " HTTP/1.1\r\nHost: localhost\r\n";
   expect("what?\r\n\r\n", " 400");
   expect("GET /a HTTP/1.1\r\nHost: x\r\n\r\n", "/a 403");
   expect("GET /kept" + host + "\r\n", "/kept 401");

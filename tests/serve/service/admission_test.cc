@@ -16,8 +16,8 @@
 #include "tests/gemma_like/model_fixture.h"
 #include "tests/must.h"
 #include "tests/serve/service/fake_reply.h"
-
 #include "tests/wait_until.h"
+
 namespace inlay::serve {
 namespace {
 
