@@ -31,7 +31,7 @@ struct CallSampling {
   std::optional<float> temperature, top_p, min_p, repeat_penalty;
   std::optional<float> presence_penalty, frequency_penalty;
   std::optional<int> top_k;
-  std::optional<int> repeat_last_n;  // no request's, only a server's
+  std::optional<int> repeat_last_n;  // the largest int: all
   std::optional<uint64_t> seed;
   std::vector<std::pair<int32_t, float>> logit_bias;  // added to the token's logit
 };

@@ -108,6 +108,11 @@ void ReadSampling(FieldReader& body, Call* call) {
     body.Fail("repetition_penalty", "must equal repeat_penalty, which is another name for it");
   if (repeat.has_value() || repetition.has_value())
     sampling.repeat_penalty = repeat.has_value() ? repeat : repetition;
+  // -1: all.
+  constexpr int kMostTokens = std::numeric_limits<int>::max();
+  const auto last_n = body.Integer("repeat_last_n", -1, kMostTokens);
+  if (last_n.has_value())
+    sampling.repeat_last_n = *last_n == -1 ? kMostTokens : static_cast<int>(*last_n);
   ReadFloat(body, "presence_penalty", -2, 2, &sampling.presence_penalty);
   ReadFloat(body, "frequency_penalty", -2, 2, &sampling.frequency_penalty);
   // -1 and 0 both say that there is no such limit.

@@ -24,7 +24,7 @@ inline constexpr size_t kMostStopBytes = 1024;
 inline constexpr size_t kMostBiases = 4096;
 
 // Sampling in OpenAI's words, with the extensions that other servers know: top_k, min_p,
-// repeat_penalty or repetition_penalty, seed.
+// repeat_penalty or repetition_penalty, repeat_last_n, seed.
 void ReadSampling(FieldReader& body, Call* call);
 
 // A member that is a text or a list of texts; empty ones count as absent.

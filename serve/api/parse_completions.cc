@@ -46,6 +46,7 @@ void ParseCompletions(FieldReader& body, Call* call) {
   call->ignore_eos = body.Bool("ignore_eos").value_or(false);
   AcceptBookkeeping(body);
   body.Refuse("suffix");
+  body.Refuse("n_predict", "is not supported: use max_tokens");
 }
 
 }  // namespace inlay::serve

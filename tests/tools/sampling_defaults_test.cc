@@ -104,17 +104,22 @@ TEST(SamplingDefaultsTest, OfAServersFlagsComeBeforeTheFiles) {
                         "--repeat-last-n", "7", "--answer-log", log});
   const std::string drawn = Generated({"-s", "5", "--top-k", "3"});
   EXPECT_EQ(TextOf(Complete(server, {{"prompt", "ROMEO:"}})) + "\n", drawn);
-  EXPECT_EQ(TextOf(Complete(server, {{"prompt", "ROMEO:"}, {"temperature", 0}})) + "\n",
-            Generated({"--temp", "0"}));
+  EXPECT_EQ(
+      TextOf(Complete(server, {{"prompt", "ROMEO:"}, {"temperature", 0}, {"repeat_last_n", 3}})) +
+          "\n",
+      Generated({"--temp", "0"}));
   server.Signal(SIGTERM);
   EXPECT_EQ(server.Wait(), 0) << server.err();
   // The log has what was used, so that a program without these flags computes the same.
-  const Json record = Json::parse(ReadFile(log).substr(0, ReadFile(log).find('\n')));
+  const std::string lines = ReadFile(log);
+  const size_t end = lines.find('\n');
+  const Json record = Json::parse(lines.substr(0, end));
   const Json& sampling = record["sampling"];
   EXPECT_EQ(sampling["seed"], 5);
   EXPECT_EQ(sampling["top_k"], 3);
   EXPECT_EQ(sampling["repeat_last_n"], 7);
   EXPECT_EQ(record["max_tokens"], 30);
+  EXPECT_EQ(Json::parse(lines.substr(end))["sampling"]["repeat_last_n"], 3);
   const Json replayed = RunProgram({"replay", "-m", kDemoModel, log, "-o", "json"}).Json();
   EXPECT_EQ(replayed["same"], 2);
 }

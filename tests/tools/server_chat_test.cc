@@ -77,6 +77,10 @@ TEST(ServerChat, ObeysCommandsAndRefusesThoseOfAModelHere) {
             ask("ROMEO:\n", {"-s", "3", "--system", "A tragedy."}));
   EXPECT_EQ(ask("/temp 0\nROMEO:\n", {"-s", "3"}), ask("ROMEO:\n", {"--temp", "0"}));
   EXPECT_EQ(ask("/seed 5\nROMEO:\n", {"-s", "3"}), ask("ROMEO:\n", {"-s", "5"}));
+  const std::string greedy = ask("ROMEO:\n", {"--temp", "0"});
+  EXPECT_NE(ask("ROMEO:\n", {"--temp", "0", "--repeat-penalty", "9"}), greedy);
+  EXPECT_EQ(ask("ROMEO:\n", {"--temp", "0", "--repeat-penalty", "9", "--repeat-last-n", "0"}),
+            greedy);
   EXPECT_THAT(Chat(server.port(), "ROMEO:\n/show\n/seed\n/seed 7\nJULIET:\n/seed\n").err,
               AllOf(HasSubstr("> ROMEO:\n"), HasSubstr("the server draws the seeds\n"),
                     HasSubstr("the next answer has seed 8\n")));
@@ -112,7 +116,7 @@ TEST(ServerChat, RefusesFlagsAndAddresses) {
   ExpectError(chat({"--server", "127.0.0.1:8080"}), 2, HasSubstr("http://HOST[:PORT]"));
   ExpectError(chat({"--server", "http://127.0.0.1:1", "--sandbox"}), 2,
               HasSubstr("--sandbox is for a model that runs here"));
-  for (const char* flag : {"-t", "-c", "--cache-limit", "--repeat-last-n"}) {
+  for (const char* flag : {"-t", "-c", "--cache-limit"}) {
     ExpectError(chat({"--server", "http://127.0.0.1:1", flag, "1"}), 2,
                 HasSubstr("is for a model that runs here, not for that of --server"));
   }

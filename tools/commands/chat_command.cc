@@ -118,10 +118,10 @@ struct TemplateInputs {
 
 // What only a model that runs here can follow.
 constexpr const char* kLocalFlags[] = {
-    "--threads",     "--check-tensors", "--sandbox",     "--ctx-size", "--cache-type",
-    "--cache-limit", "--chat-template", "--exact",       "--regex",    "--repeat-last-n",
-    "--on-full",     "--autosave",      "--no-autosave", "--continue", "--store",
-    "--hf-repo",     "--draft",         "--draft-model"};
+    "--threads",     "--check-tensors", "--sandbox",  "--ctx-size", "--cache-type",
+    "--cache-limit", "--chat-template", "--exact",    "--regex",    "--on-full",
+    "--autosave",    "--no-autosave",   "--continue", "--store",    "--hf-repo",
+    "--draft",       "--draft-model"};
 
 // The first key of --api-key-file or $INLAY_API_KEY, which may have lines as for inlay serve.
 absl::StatusOr<std::string> ReadKey(const ChatFlags& flags) {
@@ -171,6 +171,7 @@ absl::StatusOr<Json> RequestFields(const ChatFlags& flags) {
   set("presence_penalty", sampling.presence_penalty);
   set("frequency_penalty", sampling.frequency_penalty);
   set("seed", sampling.seed);
+  set("repeat_last_n", sampling.repeat_last_n);
   if (flags.max_tokens.value_or(-1) >= 0) fields["max_tokens"] = *flags.max_tokens;
   if (!flags.stop_texts.empty()) fields["stop"] = flags.stop_texts;
   if (flags.think.has_value()) fields["chat_template_kwargs"]["enable_thinking"] = *flags.think;

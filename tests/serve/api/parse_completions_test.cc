@@ -83,6 +83,7 @@ TEST(ParseCompletions, ReadsFields) {
       {"'logprobs':6", "logprobs must be a whole number from 0 to 5, not 6"},
       {"'best_of':2", "best_of must equal n: this server does not choose among answers"},
       {"'suffix':'b'", "suffix is not supported"},
+      {"'n_predict':5", "n_predict is not supported: use max_tokens"},
       {"'max_tokens':-1", "{'prompts':['a']}"},
       {"'max_completion_tokens':3", "{'prompts':['a'],'max_tokens':3}"},
       {"'messages':[1]", "~messages~ is not a field that this server knows"},
