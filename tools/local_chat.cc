@@ -62,6 +62,7 @@ class LocalPartner final : public ChatPartner {
         temperature_(options.temperature),
         exact_(options.exact),
         trims_(options.trims),
+        format_note_(std::move(options.format_note)),
         again_(std::move(options.again)),
         kept_(std::move(options.kept)),
         store_(std::move(options.store)) {
@@ -92,7 +93,7 @@ class LocalPartner final : public ChatPartner {
     const EngineInfo& info = model_.engine->info();
     return absl::StrCat(PrintableName(model_.file->name()), ": ", info.config_name, ", ",
                         MainType(*model_.file), ", a context of ",
-                        Plural(session_.cache().max_length(), "token"), "\n", note_);
+                        Plural(session_.cache().max_length(), "token"), "\n", format_note_, note_);
   }
 
   std::string Closing() override {
@@ -436,11 +437,12 @@ class LocalPartner final : public ChatPartner {
   double temperature_;
   const bool exact_;  // refuse to load a conversation that has to be computed again
   const bool trims_;
+  const std::string format_note_;            // for the opening: of the chat's format
   const std::string again_;                  // goes on with the chat
   std::unique_ptr<KeptChats> kept_;          // null: the chat is not kept
   std::vector<std::string> listed_;          // the keys that Chats has shown last
   const std::shared_ptr<StateStore> store_;  // of /save and /load; null: they name files
-  std::string note_;                         // for the opening
+  std::string note_;                         // for the opening: of what it goes on with
   GenerateResult last_;
   uint64_t last_seed_ = 0;  // of last_
 };

@@ -15,9 +15,11 @@
 namespace inlay {
 
 struct LocalChatOptions {
-  double temperature;      // of the session, for /temp to show
-  bool exact = false;      // /load refuses a conversation that has to be computed again
-  bool trims = false;      // the oldest turns are dropped where the context is full
+  double temperature;  // of the session, for /temp to show
+  bool exact = false;  // /load refuses a conversation that has to be computed again
+  bool trims = false;  // the oldest turns are dropped where the context is full
+  // What a person should know of the chat's format, as lines at the beginning; "": nothing.
+  std::string format_note = "";
   bool goes_on = false;    // begins with the newest chat of `kept`, which is then not null
   std::string again = "";  // the command that goes on with the chat, for a person to type
   std::unique_ptr<KeptChats> kept = nullptr;    // where the chat is kept; null: nowhere

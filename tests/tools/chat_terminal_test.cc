@@ -73,6 +73,17 @@ TEST_F(ChatTerminal, OpensWithTheModelItsTypeAndContext) {
 TEST_F(ChatTerminal, ColoursTheTwoVoices) {
   const std::string typed = "ROMEO:\n/exit\n";
   EXPECT_THAT(RunOnTerminal(Chat(), typed, Env()).out,
+TEST_F(ChatTerminal, SaysThatTheModelHasNoChatTemplate) {
+  EXPECT_THAT(RunOnTerminal({"chat"}, "/exit\n", Env()).out,
+              HasSubstr("as plain text, up to 128 tokens (-n); --chat-template"));
+  EXPECT_THAT(RunOnTerminal({"chat", "-n", "-1"}, "/exit\n", Env()).out,
+              HasSubstr("as plain text, until the context is full; --chat-template"));
+  WriteFile(folder_.Path("chat.jinja"), "{{ messages[-1].content }}");
+  EXPECT_THAT(
+      RunOnTerminal({"chat", "--chat-template", folder_.Path("chat.jinja")}, "/exit\n", Env()).out,
+      Not(HasSubstr("no chat template")));
+}
+
               AllOf(HasSubstr("\x1b[32m"), HasSubstr("\x1b[0m"), HasSubstr("\x1b[2m")));
   EXPECT_THAT(RunOnTerminal(Chat(), typed, Env({{"NO_COLOR", "1"}})).out,
               AllOf(Not(HasSubstr("\x1b[32m")), Not(HasSubstr("\x1b[2m"))));

@@ -66,6 +66,15 @@ TEST(ServeTest, AnswersAsGenerateDoes) {
   EXPECT_EQ(server.Wait(), 0) << server.err();
 }
 
+TEST(ServeTest, SaysThatAModelHasNoChatTemplate) {
+  const ServerProcess plain({"-m", kDemoModel, "-t", "1"});
+  EXPECT_THAT(plain.err(), HasSubstr("inlay: no chat template: the model continues the messages"));
+  const std::string path = ScratchPath("chat.jinja");
+  WriteFile(path, "{{ messages[-1].content }}");
+  const ServerProcess chats({"-m", kDemoModel, "-t", "1", "--chat-template", path});
+  EXPECT_THAT(chats.err(), Not(HasSubstr("no chat template")));
+}
+
 TEST(ServeTest, ASignalLetsRunningAnswersEnd) {
   ServerProcess server({"-m", kDemoModel, "-t", "1", "--drain", "300"});
   RawClient client(server.port());

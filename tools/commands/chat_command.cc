@@ -18,6 +18,7 @@
 #include "absl/strings/str_split.h"
 #include "base/about.h"
 #include "base/status_macros.h"
+#include "base/plural.h"
 #include "cache/cache_plan.h"
 #include "gemma_like/cache_limit.h"
 #include "gemma_like/chat/chat_renderer.h"
@@ -280,6 +281,15 @@ absl::Status Run(ChatFlags flags) {
   INLAY_ASSIGN_OR_RETURN(const ChatTemplateChoice chosen,
                          ChatTemplateChoice::Read(flags.chat_template));
   INLAY_ASSIGN_OR_RETURN(const TemplateInputs inputs, TemplateInputs::Read(flags));
+// For a chat without a template, whose answers end at `most` tokens (-1: none).
+std::string TemplatelessNote(int64_t most) {
+  return absl::StrCat(
+      "no chat template: the model continues your messages as plain text, ",
+      most >= 0 ? absl::StrCat("up to ", Plural(static_cast<size_t>(most), "token"), " (-n)")
+                : "until the context is full",
+      "; --chat-template NAME or FILE gives one\n");
+}
+
   INLAY_ASSIGN_OR_RETURN(const std::optional<AnswerShape> shape, ShapeOf(flags.shape));
   // Before the sandbox, which lets none of this be opened.
   LineReader reader(
@@ -301,8 +311,8 @@ absl::Status Run(ChatFlags flags) {
   GenerateOptions options{.sampling = ResolveSampling(flags.sampling, info.sampling),
                           .stop_texts = flags.stop_texts};
   const double temperature = options.sampling.temperature;
-  const int64_t most =
-      flags.max_tokens.value_or(chosen.EndsNoAnswer(model) ? kTemplatelessTokens : -1);
+  const bool templateless = chosen.EndsNoAnswer(model);
+  const int64_t most = flags.max_tokens.value_or(templateless ? kTemplatelessTokens : -1);
   if (most >= 0) options.max_tokens = static_cast<size_t>(most);
   options.shown_control = MarkerTokens(*model.tokenizer, format->answer_format());
   if (shape.has_value()) {
@@ -329,15 +339,17 @@ absl::Status Run(ChatFlags flags) {
                           flags.system, std::move(options), snapshots));
   std::unique_ptr<KeptChats> kept;
   if (keeps != nullptr) kept = std::make_unique<KeptChats>(std::move(keeps), *model.engine);
-  INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<ChatPartner> partner,
-                         MakeLocalPartner(model, std::move(session),
-                                          {.temperature = temperature,
-                                           .exact = flags.exact,
-                                           .trims = flags.trims,
-                                           .goes_on = flags.goes_on,
-                                           .again = ContinueCommand(flags),
-                                           .kept = std::move(kept),
-                                           .store = std::move(store)}));
+  INLAY_ASSIGN_OR_RETURN(
+      const std::unique_ptr<ChatPartner> partner,
+      MakeLocalPartner(model, std::move(session),
+                       {.temperature = temperature,
+                        .exact = flags.exact,
+                        .trims = flags.trims,
+                        .format_note = templateless ? TemplatelessNote(most) : "",
+                        .goes_on = flags.goes_on,
+                        .again = ContinueCommand(flags),
+                        .kept = std::move(kept),
+                        .store = std::move(store)}));
   return RunChatLoop(*partner, reader);
 }
 
