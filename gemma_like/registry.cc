@@ -38,7 +38,8 @@ absl::Status UnknownArchitecture(const GgufFile& file, absl::string_view archite
   }
   return absl::InvalidArgumentError(
       absl::StrCat(file.name(), " has architecture ", QuoteForMessage(architecture),
-                   ", which is not one of those built in (", absl::StrJoin(known, ", "), ")"));
+                   ", which is not one of those built in (", absl::StrJoin(known, ", "),
+                   "); inlay configs lists the models"));
 }
 
 // Ollama's first files of EmbeddingGemma say that they are Gemma 3.

@@ -44,7 +44,8 @@ size_t UsualThreads() {
 CLI::Option* AddModelFlag(CLI::App& command, ModelFlags& flags) {
   CLI::Option* const model = command.add_option(
       "-m,--model", flags.model,
-      "model file (default: the bundled model, else $INLAY_MODEL, else the demo model)");
+      "the model: a file, a folder with one, or a name that inlay list prints (default: the "
+      "bundled model, else $INLAY_MODEL, else the demo model)");
   model->type_name("MODEL");
   if (FindHubHooks() != nullptr) {
     flags.hub_option = command.add_option(

@@ -562,7 +562,7 @@ TEST(MetadataOfTheHubTest, AnUnknownArchitectureIsToldWhichThereAre) {
   EXPECT_THAT(
       std::string(entry.status().message()),
       HasSubstr(absl::StrCat("has architecture 'gpt2', which is not one of those built in (",
-                             absl::StrJoin(known, ", "), ")")));
+                             absl::StrJoin(known, ", "), "); inlay configs lists the models")));
 }
 
 }  // namespace
