@@ -15,9 +15,10 @@
 //   - absl::StrFormat, absl::StrAppendFormat: they grow a string in a destructor. Use
 //   base/format.h.
 //   - The destructor of a nlohmann::json with lists or objects, which collects all that the value
-//     holds in a vector. One that a request determines is emptied before: io/json/parse_json.h.
-//   - So does a copy of such a value that fails halfway, for what it has copied until then, and a
-//     nlohmann::ordered_json::object_t that grows, as it copies its members: reserve its size.
+//     holds in a vector. One that a request determines is a JsonDocument: io/json/parse_json.h.
+//   - So does nlohmann's copy of such a value that fails halfway, for what it has copied until
+//     then, and a nlohmann::ordered_json::object_t that grows, as it copies its members: reserve
+//     its size.
 //   Where they need little, as for the parts of a message, base/unwinding_memory.h keeps that for
 //   the server.
 // - A size that comes from outside and has no bound may be more than a container can have, which

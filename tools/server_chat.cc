@@ -59,7 +59,7 @@ std::string ErrorOf(const Json& json) {
 }
 
 absl::Status Refusal(int status, absl::string_view body) {
-  const std::string words = ErrorOf(ParseJson("the reply", body).value_or(Json()));
+  const std::string words = ErrorOf(*ParseJson("the reply", body).value_or(JsonDocument()));
   return absl::FailedPreconditionError(words.empty()
                                            ? absl::StrCat("the server replies with status ", status)
                                            : absl::StrCat("the server says: ", words));
@@ -101,11 +101,11 @@ class StreamedAnswer {
 
   absl::Status AddEvent(const std::string& data) {
     if (data == "[DONE]") return absl::OkStatus();
-    const absl::StatusOr<Json> parsed = ParseJson("an event of the server", data);
+    const absl::StatusOr<JsonDocument> parsed = ParseJson("an event of the server", data);
     if (absl::IsInvalidArgument(parsed.status()))
       return absl::DataLossError(parsed.status().message());
     INLAY_RETURN_IF_ERROR(parsed.status());
-    const Json& chunk = *parsed;
+    const Json& chunk = **parsed;
     if (Find(chunk, "error") != nullptr)
       return absl::FailedPreconditionError(absl::StrCat("the server says: ", ErrorOf(chunk)));
     if (const Json* const usage = Find(chunk, "usage")) usage_ = *usage;
@@ -213,8 +213,8 @@ class ServerPartner final : public ChatPartner {
                                                  },
                                                  [] { return false; }));
     if (status != 200) return Refusal(status, body);
-    const Json models = ParseJson("the reply", body).value_or(Json());
-    const Json* const list = Find(models, "data");
+    const JsonDocument models = ParseJson("the reply", body).value_or(JsonDocument());
+    const Json* const list = Find(*models, "data");
     if (list != nullptr && list->is_array() && !list->empty())
       options_.model = TextAt(list->front(), "id");
     if (!options_.model.empty()) return absl::OkStatus();

@@ -28,8 +28,7 @@ std::optional<CallRules> CallRulesOf(const AnswerFormat& format) {
                    .end = std::string(format.call_end),
                    .think_begin = std::string(format.think_begin),
                    .think_end = std::string(format.think_end),
-                   .tools = {},
-                   .schema = nullptr};
+                   .tools = {}};
 }
 
 }  // namespace inlay

@@ -53,11 +53,23 @@ absl::Status AddVariables(const Value& variables, DictRep& inputs) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Value> ParseNamed(absl::string_view json, absl::string_view what) {
-  if (json.empty()) return Value::None();
-  auto value = jinja::ParseJson(json);
+absl::StatusOr<Value> Named(absl::string_view what, absl::StatusOr<Value> value) {
   if (!value.ok()) return About(what, value.status());
   return value;
+}
+
+absl::StatusOr<ChatInput> InputOf(absl::StatusOr<Value> messages, absl::StatusOr<Value> tools,
+                                  absl::StatusOr<Value> variables) {
+  ChatInput input;
+  INLAY_ASSIGN_OR_RETURN(input.messages, Named("the messages", std::move(messages)));
+  INLAY_ASSIGN_OR_RETURN(input.tools, Named("the tools", std::move(tools)));
+  INLAY_ASSIGN_OR_RETURN(input.variables, Named("the template's variables", std::move(variables)));
+  return input;
+}
+
+absl::StatusOr<Value> ParseOrNone(absl::string_view json) {
+  if (json.empty()) return Value::None();
+  return jinja::ParseJson(json);
 }
 
 // Whether the file has a template under this key. Some files have an empty one, which says as much
@@ -104,11 +116,12 @@ bool ChatInput::has_tools() const {
 
 absl::StatusOr<ChatInput> ChatInput::Parse(absl::string_view messages, absl::string_view tools,
                                            absl::string_view variables) {
-  ChatInput input;
-  INLAY_ASSIGN_OR_RETURN(input.messages, ParseNamed(messages, "the messages"));
-  INLAY_ASSIGN_OR_RETURN(input.tools, ParseNamed(tools, "the tools"));
-  INLAY_ASSIGN_OR_RETURN(input.variables, ParseNamed(variables, "the template's variables"));
-  return input;
+  return InputOf(ParseOrNone(messages), ParseOrNone(tools), ParseOrNone(variables));
+}
+
+absl::StatusOr<ChatInput> ChatInput::From(const Json& messages, const Json& tools,
+                                          const Json& variables) {
+  return InputOf(jinja::FromJson(messages), jinja::FromJson(tools), jinja::FromJson(variables));
 }
 
 bool HasChatTemplate(const GgufFile& file) {

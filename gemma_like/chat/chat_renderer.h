@@ -17,6 +17,7 @@
 #include "gemma_like/chat/content_parts.h"
 #include "gemma_like/chat/turn_rules.h"
 #include "gemma_like/load_model.h"
+#include "io/json/parse_json.h"
 #include "io/template/jinja.h"
 #include "io/template/text.h"
 #include "io/template/value.h"
@@ -47,6 +48,9 @@ struct ChatInput {
   // none. InvalidArgument, naming which of the three is not what it should be.
   static absl::StatusOr<ChatInput> Parse(absl::string_view messages, absl::string_view tools = "",
                                          absl::string_view variables = "");
+  // The same of JSON that was parsed, whose strings are UTF-8; `tools` and `variables` may be null.
+  static absl::StatusOr<ChatInput> From(const Json& messages, const Json& tools,
+                                        const Json& variables);
 };
 
 struct RenderedChat {

@@ -108,7 +108,7 @@ class CallGrammar {
     if (rules_.otherwise == Otherwise::kText) return TextAndCalls(call);
     if (rules_.otherwise == Otherwise::kNothing) return Calls(call);
     INLAY_ASSIGN_OR_RETURN(const std::vector<Expr> values,
-                           AddJsonSchema(builder_, values_, DumpJson(rules_.schema),
+                           AddJsonSchema(builder_, values_, DumpJson(*rules_.schema),
                                          {.in_order = rules_.schema_in_order}, budget_));
     return rules_.tools.empty() ? values[0] : builder_.Choice({Calls(call), values[0]});
   }
@@ -138,16 +138,16 @@ class CallGrammar {
     INLAY_RETURN_IF_ERROR(CheckParameters(tool));
     std::optional<std::vector<TaggedParameter>> tagged;
     if (rules_.syntax == Syntax::kTagged && tool.parameters.has_value())
-      tagged = TaggedParametersOf(*tool.parameters);
+      tagged = TaggedParametersOf(**tool.parameters);
     std::vector<SchemaPlace> places = {{.only_objects = true}};
     if (tagged.has_value()) {
       for (const TaggedParameter& parameter : *tagged)
         if (!parameter.place.empty()) places.push_back({.pointer = parameter.place});
     }
-    const Json schema = tool.parameters.value_or(true);
-    INLAY_ASSIGN_OR_RETURN(const std::vector<Expr> values,
-                           AddJsonSchema(builder_, values_, DumpJson(schema),
-                                         {.in_order = tool.in_order}, budget_, places));
+    const std::string schema = tool.parameters.has_value() ? DumpJson(**tool.parameters) : "true";
+    INLAY_ASSIGN_OR_RETURN(
+        const std::vector<Expr> values,
+        AddJsonSchema(builder_, values_, schema, {.in_order = tool.in_order}, budget_, places));
     if (NamesFirst()) {
       others->push_back(NamedCall(tool.name, values[0]));
     } else {
@@ -181,7 +181,7 @@ class CallGrammar {
   // Arguments are an object even where their schema does not say so; it must allow for one.
   static absl::Status CheckParameters(const CallRules::Tool& tool) {
     if (!tool.parameters.has_value()) return absl::OkStatus();
-    const Json& schema = *tool.parameters;
+    const Json& schema = **tool.parameters;
     if (!schema.is_object())
       return absl::InvalidArgumentError("its parameters must be a JSON schema of an object");
     const auto type = schema.find("type");

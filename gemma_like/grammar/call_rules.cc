@@ -34,12 +34,12 @@ CallRules RulesOf(const Json& json) {
   for (const Json& tool : json.at("tools")) {
     rules.tools.push_back({.name = tool.at("name").get<std::string>()});
     if (const auto at = tool.find("parameters"); at != tool.end())
-      rules.tools.back().parameters = *at;
+      rules.tools.back().parameters.emplace(*at);
     rules.tools.back().in_order = tool.at("in_order").get<bool>();
   }
   rules.one_call = json.at("one_call").get<bool>();
   rules.otherwise = EnumOf<CallRules::Otherwise>(json.at("otherwise"), kOtherwise);
-  rules.schema = json.at("schema");
+  rules.schema = JsonDocument(json.at("schema"));
   rules.schema_in_order = json.at("schema_in_order").get<bool>();
   return rules;
 }
@@ -50,7 +50,7 @@ std::string CallRulesJson(const CallRules& rules) {
   Json tools = Json::array();
   for (const CallRules::Tool& tool : rules.tools) {
     tools.push_back({{"name", tool.name}, {"in_order", tool.in_order}});
-    if (tool.parameters.has_value()) tools.back()["parameters"] = *tool.parameters;
+    if (tool.parameters.has_value()) tools.back()["parameters"] = **tool.parameters;
   }
   const auto name = [](absl::string_view text) { return std::string(text); };
   return DumpJson({{"syntax", name(kSyntaxes[static_cast<size_t>(rules.syntax)])},
@@ -61,7 +61,7 @@ std::string CallRulesJson(const CallRules& rules) {
                    {"tools", std::move(tools)},
                    {"one_call", rules.one_call},
                    {"otherwise", name(kOtherwise[static_cast<size_t>(rules.otherwise)])},
-                   {"schema", rules.schema},
+                   {"schema", *rules.schema},
                    {"schema_in_order", rules.schema_in_order}});
 }
 

@@ -30,7 +30,7 @@ struct CallRules {
   struct Tool {
     std::string name;
     // The JSON schema of its arguments; none: any JSON object.
-    std::optional<Json> parameters = std::nullopt;
+    std::optional<JsonDocument> parameters = std::nullopt;
     bool in_order = false;  // members of objects in the arguments come in the order of the schema
   };
 
@@ -42,7 +42,7 @@ struct CallRules {
   std::vector<Tool> tools = {};
   bool one_call = false;  // at most one call
   Otherwise otherwise = Otherwise::kNothing;
-  Json schema = nullptr;
+  JsonDocument schema = {};
   bool schema_in_order = false;
 };
 

@@ -74,9 +74,9 @@ void AppendCanonical(const Json& value, std::string* text) {
 }  // namespace
 
 absl::StatusOr<SchemaDocument> SchemaDocument::Parse(absl::string_view text) {
-  INLAY_ASSIGN_OR_RETURN(Json root, ParseJson("the JSON schema", text));
+  INLAY_ASSIGN_OR_RETURN(JsonDocument root, ParseJson("the JSON schema", text));
   SchemaDocument document;
-  document.root_ = std::make_unique<const Json>(std::move(root));
+  document.root_ = std::make_unique<const JsonDocument>(std::move(root));
   document.AddPlaces();
   return document;
 }
@@ -89,7 +89,7 @@ void SchemaDocument::AddChild(const Json& child, const Place& place,
 
 void SchemaDocument::AddPlaces() {
   std::vector<const Json*> work;
-  AddChild(*root_, {nullptr, nullptr, 0}, &work);
+  AddChild(*root(), {nullptr, nullptr, 0}, &work);
   while (!work.empty()) {
     const Json& node = *work.back();
     work.pop_back();
@@ -143,7 +143,7 @@ absl::Status SchemaDocument::Error(const Json* node, absl::string_view what) con
 absl::StatusOr<const Json*> SchemaDocument::Resolve(const Json& ref) const {
   if (!ref.is_string()) return Error(&ref, "must be a text");
   absl::string_view uri = ref.get_ref<const std::string&>();
-  const Json* id = root_->is_object() ? Find(*root_, "$id") : nullptr;
+  const Json* id = root()->is_object() ? Find(*root(), "$id") : nullptr;
   if (id && id->is_string())
     absl::ConsumePrefix(&uri, absl::StripSuffix(id->get_ref<const std::string&>(), "#"));
   std::string fragment;
@@ -157,7 +157,7 @@ absl::StatusOr<const Json*> SchemaDocument::Resolve(const Json& ref) const {
 
 absl::StatusOr<const Json*> SchemaDocument::Follow(absl::string_view pointer,
                                                    const Json& ref) const {
-  const Json* node = root_.get();
+  const Json* node = root();
   std::vector<std::string> tokens = absl::StrSplit(pointer, '/');
   for (size_t i = 1; i < tokens.size(); ++i) {
     const std::string token = absl::StrReplaceAll(tokens[i], {{"~1", "/"}, {"~0", "~"}});

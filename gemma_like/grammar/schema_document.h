@@ -22,7 +22,7 @@ class SchemaDocument {
   // InvalidArgument for what is not JSON.
   static absl::StatusOr<SchemaDocument> Parse(absl::string_view text);
 
-  const Json* root() const { return root_.get(); }
+  const Json* root() const { return &**root_; }
 
   // The member of an object, or null. Takes constant time.
   const Json* Find(const Json& object, absl::string_view name) const;
@@ -48,7 +48,7 @@ class SchemaDocument {
   void AddChild(const Json& child, const Place& place, std::vector<const Json*>* work);
   absl::StatusOr<const Json*> Follow(absl::string_view pointer, const Json& ref) const;
 
-  std::unique_ptr<const Json> root_;
+  std::unique_ptr<const JsonDocument> root_;
   std::map<const Json*, Place> places_;
   std::map<const Json*, Members> members_;  // of large objects
   std::map<std::string, const Json*> anchors_;

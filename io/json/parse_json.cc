@@ -23,14 +23,13 @@ class JsonBuilder : public nlohmann::json_sax<Json> {
   JsonBuilder(absl::string_view what, size_t most_values)
       : what_(what), most_values_(most_values) {}
   ~JsonBuilder() override {
-    EmptyJson(result_);
     for (Container& container : open_) {
       for (auto& [name, value] : container.members) EmptyJson(value);
       for (Json& item : container.items) EmptyJson(item);
     }
   }
 
-  absl::StatusOr<Json> Result(bool parsed) && {
+  absl::StatusOr<JsonDocument> Result(bool parsed) && {
     if (parsed) return std::move(result_);
     return absl::InvalidArgumentError(error_);
   }
@@ -57,7 +56,7 @@ class JsonBuilder : public nlohmann::json_sax<Json> {
   bool end_object() override {
     std::vector<Member>& members = open_.back().members;
     JsonDocument object(Json::object());
-    auto& all = (*object).get_ref<Json::object_t&>();
+    auto& all = object->get_ref<Json::object_t&>();
     all.reserve(members.size());
     // The map has its own search in the functions that insert; a vector's emplace_back has none.
     for (auto& [name, value] : members) all.emplace_back(std::move(name), std::move(value));
@@ -66,7 +65,7 @@ class JsonBuilder : public nlohmann::json_sax<Json> {
   }
   bool end_array() override {
     JsonDocument list(Json::array());
-    (*list).get_ref<Json::array_t&>().swap(open_.back().items);
+    list->get_ref<Json::array_t&>().swap(open_.back().items);
     open_.pop_back();
     return Put(*list);
   }
@@ -108,7 +107,7 @@ class JsonBuilder : public nlohmann::json_sax<Json> {
   // Moves `value` to where it belongs.
   bool Put(Json& value) {
     if (open_.empty()) {
-      result_ = std::move(value);
+      *result_ = std::move(value);
     } else if (open_.back().is_object) {
       Json& member = open_.back().members[open_.back().place].second;
       EmptyJson(member);  // of a name that has come before
@@ -123,13 +122,33 @@ class JsonBuilder : public nlohmann::json_sax<Json> {
   const size_t most_values_;
   size_t values_ = 0;
   std::vector<Container> open_;
-  Json result_;
+  JsonDocument result_;
   std::string error_;
 };
 
+// Copies a value into one that is null. Where memory runs out, what was copied until then is all in
+// `to`; a copy by nlohmann's constructor would end, and take memory for that.
+void CopyJson(const Json& from, Json& to) {
+  if (from.is_array()) {
+    to = Json::array();
+    auto& items = to.get_ref<Json::array_t&>();
+    items.resize(from.size());
+    for (size_t i = 0; i < items.size(); ++i) CopyJson(from[i], items[i]);
+  } else if (from.is_object()) {
+    to = Json::object();
+    auto& members = to.get_ref<Json::object_t&>();
+    members.reserve(from.size());
+    for (const auto& [name, value] : from.get_ref<const Json::object_t&>())
+      CopyJson(value, members.emplace_back(name, nullptr).second);
+  } else {
+    to = from;
+  }
+}
+
 }  // namespace
 
-absl::StatusOr<Json> ParseJson(absl::string_view what, absl::string_view text, size_t most_values) {
+absl::StatusOr<JsonDocument> ParseJson(absl::string_view what, absl::string_view text,
+                                       size_t most_values) {
   return OrOutOfMemory("reading JSON", [&] {
     JsonBuilder builder(what, most_values);
     const bool parsed = Json::sax_parse(text.begin(), text.end(), &builder);
@@ -146,6 +165,9 @@ std::string JsonFault(size_t byte, const std::string& token,
   }
   return absl::StrCat("is not JSON in UTF-8 at byte ", byte);
 }
+
+// Delegates, so that the destructor empties a copy that fails.
+JsonDocument::JsonDocument(const Json& json) : JsonDocument() { CopyJson(json, json_); }
 
 void EmptyJson(Json& json) noexcept {
   // Bottom up: the destructor of an empty list or object takes no memory.

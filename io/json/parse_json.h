@@ -18,14 +18,6 @@ using Json = nlohmann::ordered_json;
 // The most lists and objects inside each other that are read.
 inline constexpr size_t kMostJsonDepth = 128;
 
-// The value that `text` holds. Of members with the same name the last one counts, at the place of
-// the first. InvalidArgument, with `what` as its subject, for what is not JSON, not UTF-8, has a
-// number beyond a double's range, nests deeper than kMostJsonDepth or holds more than `most_values`
-// values, each list, object and what is in them counted; ResourceExhausted without memory. Time and
-// memory grow linearly with the text: a value of two bytes of text takes at least 16.
-absl::StatusOr<Json> ParseJson(absl::string_view what, absl::string_view text,
-                               size_t most_values = std::numeric_limits<size_t>::max());
-
 // What is wrong with a text in which nlohmann's parser finds an error: "is not JSON in UTF-8 at
 // byte 7", or that a number is beyond a double's range.
 std::string JsonFault(size_t byte, const std::string& token,
@@ -35,21 +27,40 @@ std::string JsonFault(size_t byte, const std::string& token,
 // ends the process where there is none. Uses the stack in proportion to the depth.
 void EmptyJson(Json& json) noexcept;
 
-// A value that is read as a whole and whose end takes no memory: a document from outside.
+// A value, null at first, whose end takes no memory: one that somebody outside determines, who may
+// have put lists and objects of any size into it. A copy that fails for lack of memory takes none
+// for what it has copied until then. What was moved from is null.
 class JsonDocument {
  public:
-  JsonDocument(Json json)
-      : json_(std::move(json)) {}  // implicit, as ParseJson's result becomes one
+  JsonDocument() = default;
+  explicit JsonDocument(const Json& json);
+  explicit JsonDocument(Json&& json) noexcept : json_(std::move(json)) {}
+  JsonDocument(const JsonDocument& other) : JsonDocument(*other) {}
+  JsonDocument(JsonDocument&& other) noexcept = default;
+  JsonDocument& operator=(JsonDocument other) noexcept {
+    json_.swap(other.json_);
+    return *this;
+  }
   ~JsonDocument() { EmptyJson(json_); }
-  JsonDocument(const JsonDocument&) = delete;
-  JsonDocument& operator=(const JsonDocument&) = delete;
 
-  const Json& operator*() const { return json_; }
-  Json& operator*() { return json_; }
+  const Json& operator*() const& { return json_; }
+  Json& operator*() & { return json_; }
+  // The value alone, whose end takes memory.
+  Json operator*() && { return std::move(json_); }
+  const Json* operator->() const { return &json_; }
+  Json* operator->() { return &json_; }
 
  private:
   Json json_;
 };
+
+// The value that `text` holds. Of members with the same name the last one counts, at the place of
+// the first. InvalidArgument, with `what` as its subject, for what is not JSON, not UTF-8, has a
+// number beyond a double's range, nests deeper than kMostJsonDepth or holds more than `most_values`
+// values, each list, object and what is in them counted; ResourceExhausted without memory. Time and
+// memory grow linearly with the text: a value of two bytes of text takes at least 16.
+absl::StatusOr<JsonDocument> ParseJson(absl::string_view what, absl::string_view text,
+                                       size_t most_values = std::numeric_limits<size_t>::max());
 
 // The member of this name; null, the JSON value, where there is none or `json` is no object.
 const Json& JsonMember(const Json& json, const char* name);

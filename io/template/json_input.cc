@@ -1,5 +1,6 @@
 #include "io/template/json_input.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -67,12 +68,49 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     return Fail(absl::StrCat("this ", JsonFault(position, token, error)));
   }
 
+  // What the parser would do for the value's text.
+  bool Read(const Json& json) {
+    switch (json.type()) {
+      case Json::value_t::boolean:
+        return boolean(json.get<bool>());
+      case Json::value_t::number_integer:
+        return number_integer(json.get<int64_t>());
+      case Json::value_t::number_unsigned:
+        return number_unsigned(json.get<uint64_t>());
+      case Json::value_t::number_float:
+        return Add(Value::Float(json.get<double>()));
+      case Json::value_t::string:
+        return Add(Value::String(json.get_ref<const std::string&>(), origin_));
+      case Json::value_t::array:
+        return ReadList(json);
+      case Json::value_t::object:
+        return ReadObject(json);
+      default:
+        return null();
+    }
+  }
+
  private:
   struct Container {
     std::shared_ptr<DictRep> dict;  // null for a list
     Value key;                      // of the next value
     Values items;
   };
+
+  bool ReadList(const Json& json) {
+    return start_array(json.size()) &&
+           std::all_of(json.begin(), json.end(), [&](const Json& item) { return Read(item); }) &&
+           end_array();
+  }
+
+  bool ReadObject(const Json& json) {
+    if (!start_object(json.size())) return false;
+    for (const auto& [name, value] : json.get_ref<const Json::object_t&>()) {
+      open_.back().key = Value::String(name, origin_);
+      if (!Read(value)) return false;
+    }
+    return end_object();
+  }
 
   bool Fail(std::string error) {
     error_ = std::move(error);
@@ -110,6 +148,14 @@ absl::StatusOr<Value> ParseJson(absl::string_view json, Origin origin) {
     Builder builder(origin);
     const bool parsed = nlohmann::json::sax_parse(json.begin(), json.end(), &builder);
     return std::move(builder).Result(parsed);
+  });
+}
+
+absl::StatusOr<Value> FromJson(const Json& json, Origin origin) {
+  return OrOutOfMemory("reading JSON", [&] {
+    Builder builder(origin);
+    const bool is_read = builder.Read(json);
+    return std::move(builder).Result(is_read);
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "io/json/parse_json.h"
 #include "io/template/text.h"
 #include "io/template/value.h"
 
@@ -13,6 +14,9 @@ namespace inlay::jinja {
 // keys included, are of `origin`. InvalidArgument for what is not JSON (in UTF-8), has a number
 // beyond the range of a double or nests deeper than kMaxValueDepth.
 absl::StatusOr<Value> ParseJson(absl::string_view json, Origin origin = Origin::kMessage);
+
+// The same of JSON that was parsed, whose strings are UTF-8.
+absl::StatusOr<Value> FromJson(const Json& json, Origin origin = Origin::kMessage);
 
 }  // namespace inlay::jinja
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "gemma_like/grammar/answer_shape.h"
-#include "nlohmann/json.hpp"
+#include "io/json/parse_json.h"
 
 namespace inlay::serve {
 
@@ -51,13 +51,6 @@ struct ToolChoice {
 };
 
 struct Call {
-  Call() = default;
-  Call(const Call&) = default;
-  Call(Call&&) = default;
-  Call& operator=(const Call&) = default;
-  Call& operator=(Call&&) = default;
-  ~Call();  // takes no memory, whatever the request has put into the JSON values (EmptyJson)
-
   Protocol protocol = Protocol::kChatCompletions;
   std::string model;  // as the client names it
 
@@ -65,10 +58,10 @@ struct Call {
   // the protocol: {"role", "content": a string, "reasoning_content", "tool_calls": [{"id", "type":
   // "function", "function": {"name", "arguments": an object}}], "tool_call_id", "name"}; tools are
   // [{"type": "function", "function": {"name", "description", "parameters"}}] or null.
-  nlohmann::ordered_json messages = nlohmann::ordered_json::array();
-  nlohmann::ordered_json tools = nullptr;
+  JsonDocument messages{Json::array()};
+  JsonDocument tools;
   // Further variables of the template, as {"enable_thinking": false}.
-  nlohmann::ordered_json template_variables = nlohmann::ordered_json::object();
+  JsonDocument template_variables{Json::object()};
   // Whether calls of tools are looked for in the answer. Otherwise they are text.
   bool parse_calls = false;
   // At most one call in an answer: it ends after the first.
@@ -82,7 +75,7 @@ struct Call {
   // Responses: functions of a namespace, which a chat template knows by one name, "agents.wait".
   std::map<std::string, NamespacedTool> namespaced_tools;
   // Responses: what the reply repeats of the request, {"instructions", "temperature", "tools"...}.
-  nlohmann::ordered_json repeated = nlohmann::ordered_json::object();
+  JsonDocument repeated{Json::object()};
   // Messages: the model may think, but what it thinks is left out of the reply.
   bool hide_reasoning = false;
   // Responses: reasoning items carry their text in "encrypted_content" too, as clients that keep no

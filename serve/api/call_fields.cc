@@ -188,21 +188,21 @@ void ReadTemplateVariables(FieldReader& body, Call* call) {
     if (variables->contains(std::string(reserved)))
       body.Fail(absl::StrCat("chat_template_kwargs.", reserved), "is set by this server alone");
   }
-  call->template_variables.update(*variables);
+  call->template_variables->update(*variables);
 }
 
 void SetEffort(const std::optional<std::string>& effort, Call* call) {
   if (!effort.has_value()) return;
   // What the request sets by the template's own name comes first.
   if (*effort == "none") {
-    call->template_variables.emplace("enable_thinking", false);
+    call->template_variables->emplace("enable_thinking", false);
   } else {
-    call->template_variables.emplace("reasoning_effort", *effort);
+    call->template_variables->emplace("reasoning_effort", *effort);
   }
 }
 
 void ReadOtherThinking(FieldReader& body, Call* call) {
-  const auto set = [&](bool on) { call->template_variables.emplace("enable_thinking", on); };
+  const auto set = [&](bool on) { call->template_variables->emplace("enable_thinking", on); };
   if (const auto on = body.Bool("enable_thinking"); on.has_value()) set(*on);
   if (const Json* const json = body.Object("thinking"); json != nullptr) {
     FieldReader thinking(*json, body.Path("thinking"), body.error());
@@ -223,7 +223,7 @@ std::optional<std::string> ReadEffort(FieldReader& body, absl::string_view key) 
 }
 
 void SetVerbosity(const std::optional<std::string>& verbosity, Call* call) {
-  if (verbosity.has_value()) call->template_variables.emplace("verbosity", *verbosity);
+  if (verbosity.has_value()) call->template_variables->emplace("verbosity", *verbosity);
 }
 
 void AcceptBookkeeping(FieldReader& body) {
@@ -383,16 +383,16 @@ void ToolList::Add(const std::string& path, const std::string& name,
   }
   if (strict == Strict::kYes) strict_.insert(name);
   if (strict == Strict::kIfPossible) strict_if_possible_.insert(name);
-  Json function = {{"name", name}};
-  if (description.has_value()) function["description"] = *description;
-  function["parameters"] = parameters != nullptr
-                               ? *parameters
-                               : Json{{"type", "object"}, {"properties", Json::object()}};
-  tools_.push_back({{"type", "function"}, {"function", std::move(function)}});
+  JsonDocument function(Json{{"name", name}});
+  if (description.has_value()) (*function)["description"] = *description;
+  Json& schema = (*function)["parameters"];
+  schema = parameters != nullptr ? *JsonDocument(*parameters)
+                                 : Json{{"type", "object"}, {"properties", Json::object()}};
+  tools_->push_back({{"type", "function"}, {"function", *std::move(function)}});
 }
 
 void ToolList::Finish(ToolChoice choice) {
-  if (choice.must_call && (tools_.empty() || (choice.only.has_value() && choice.only->empty())))
+  if (choice.must_call && (tools_->empty() || (choice.only.has_value() && choice.only->empty())))
     Complain(error_, "tool_choice demands a call of a tool, but there is none to be called");
   if (choice.only.has_value()) {
     for (const std::string& name : *choice.only) {
@@ -402,7 +402,7 @@ void ToolList::Finish(ToolChoice choice) {
     }
     if (choice.only->empty()) choice.may_call = false;
   }
-  if (tools_.empty() || !choice.may_call) return;
+  if (tools_->empty() || !choice.may_call) return;
   call_->tools = std::move(tools_);
   call_->parse_calls = true;
   call_->tool_choice = std::move(choice);

@@ -103,7 +103,7 @@ class ToolList {
  private:
   Call* const call_;
   absl::Status* const error_;
-  Json tools_ = Json::array();
+  JsonDocument tools_{Json::array()};
   std::set<std::string> names_;
   std::set<std::string> strict_, strict_if_possible_;
 };

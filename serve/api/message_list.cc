@@ -10,8 +10,8 @@
 namespace inlay::serve {
 
 Json& MessageList::Add(absl::string_view role, std::string text) {
-  messages_.push_back({{"role", std::string(role)}, {"content", std::move(text)}});
-  return messages_.back();
+  messages_->push_back({{"role", std::string(role)}, {"content", std::move(text)}});
+  return messages_->back();
 }
 
 void MessageList::AddResult(const std::string& call_id, std::string text, std::string name) {
@@ -22,12 +22,12 @@ void MessageList::AddResult(const std::string& call_id, std::string text, std::s
   if (!name.empty()) message["name"] = std::move(name);
 }
 
-void MessageList::AddCall(const std::string& id, const std::string& name, Json arguments) {
+void MessageList::AddCall(const std::string& id, const std::string& name, JsonDocument arguments) {
   called_[id] = name;
-  messages_.back()["tool_calls"].push_back(
+  messages_->back()["tool_calls"].push_back(
       {{"id", id},
        {"type", "function"},
-       {"function", {{"name", name}, {"arguments", std::move(arguments)}}}});
+       {"function", {{"name", name}, {"arguments", *std::move(arguments)}}}});
 }
 
 void MessageList::AddCallOf(FieldReader& function, const std::string& id, const std::string& name) {
@@ -35,7 +35,7 @@ void MessageList::AddCallOf(FieldReader& function, const std::string& id, const 
   if (arguments == nullptr) {
     function.Fail("arguments", "must be given");
   } else if (arguments->is_object()) {
-    AddCall(id, name, *arguments);
+    AddCall(id, name, JsonDocument(*arguments));
   } else if (arguments->is_string()) {
     AddWrittenCall(id, name, arguments->get_ref<const std::string&>());
   } else {
@@ -46,21 +46,21 @@ void MessageList::AddCallOf(FieldReader& function, const std::string& id, const 
 
 void MessageList::AddWrittenCall(const std::string& id, const std::string& name,
                                  absl::string_view arguments) {
-  absl::StatusOr<Json> object = ParseRequestJson("arguments", arguments);
+  absl::StatusOr<JsonDocument> object = ParseRequestJson("arguments", arguments);
   if (absl::IsResourceExhausted(object.status())) {
     if (error_->ok()) *error_ = object.status();
     return;
   }
-  if (arguments.empty() || (object.ok() && object->is_null())) {
-    object = Json::object();
-  } else if (!object.ok() || !object->is_object()) {
-    object = Json{{"malformed", std::string(arguments)}};
+  if (arguments.empty() || (object.ok() && (*object)->is_null())) {
+    object = JsonDocument(Json::object());
+  } else if (!object.ok() || !(*object)->is_object()) {
+    object = JsonDocument(Json{{"malformed", std::string(arguments)}});
   }
   AddCall(id, name, *std::move(object));
 }
 
 std::string MessageList::last_role() const {
-  return messages_.empty() ? "" : messages_.back()["role"].get<std::string>();
+  return messages_->empty() ? "" : messages_->back()["role"].get<std::string>();
 }
 
 }  // namespace inlay::serve

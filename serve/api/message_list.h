@@ -22,22 +22,22 @@ class MessageList {
   // templates want it; `name` goes first.
   void AddResult(const std::string& call_id, std::string text, std::string name = "");
   // A call, by the message before.
-  void AddCall(const std::string& id, const std::string& name, Json arguments);
+  void AddCall(const std::string& id, const std::string& name, JsonDocument arguments);
   // A call whose arguments are that member of `function`: an object, or JSON as text, in which ""
   // and null are no arguments. Models write others than objects, which clients send back with what
   // they think of them: {"malformed": text} then.
   void AddCallOf(FieldReader& function, const std::string& id, const std::string& name);
 
-  bool empty() const { return messages_.empty(); }
+  bool empty() const { return messages_->empty(); }
   // The role of the last message; "" where there is none.
   std::string last_role() const;
-  Json Take() { return std::move(messages_); }
+  JsonDocument Take() { return std::move(messages_); }
 
  private:
   void AddWrittenCall(const std::string& id, const std::string& name, absl::string_view arguments);
 
   absl::Status* const error_;
-  Json messages_ = Json::array();
+  JsonDocument messages_{Json::array()};
   std::map<std::string, std::string> called_;  // functions by the ids of their calls
 };
 

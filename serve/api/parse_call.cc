@@ -32,42 +32,47 @@ void ParseFields(FieldReader& body, const ParseOptions& options, bool counting, 
   }
 }
 
-absl::StatusOr<Call> Parse(Protocol protocol, absl::string_view text, const ParseOptions& options,
-                           bool counting) {
+absl::StatusOr<Call> Read(Protocol protocol, const Json& json, const ParseOptions& options,
+                          bool counting) {
   return OrOutOfMemory("reading a request", [&]() -> absl::StatusOr<Call> {
-    INLAY_ASSIGN_OR_RETURN(const JsonDocument json, ParseRequestJson("the body", text));
     Call call;
     call.protocol = protocol;
     call.sampling = options.defaults.sampling;
     call.max_tokens = options.defaults.max_tokens;
     absl::Status error;
-    FieldReader body(*json, "", &error);
+    FieldReader body(json, "", &error);
     ParseFields(body, options, counting, &call);
     body.Finish();
     if (!error.ok()) return error;
     // Last: the parsers add no variable that is there.
     if (protocol != Protocol::kCompletions) {
       for (const auto& [key, value] : options.defaults.template_variables.items())
-        call.template_variables.emplace(key, Json(value));
+        call.template_variables->emplace(key, Json(value));
     }
     return call;
   });
 }
 
-}  // namespace
-
-Call::~Call() {
-  for (Json* const json : {&messages, &tools, &template_variables, &repeated}) EmptyJson(*json);
+absl::StatusOr<Call> Parse(Protocol protocol, absl::string_view text, const ParseOptions& options,
+                           bool counting) {
+  INLAY_ASSIGN_OR_RETURN(const JsonDocument json, ParseRequestJson("the body", text));
+  return Read(protocol, *json, options, counting);
 }
+
+}  // namespace
 
 absl::StatusOr<Call> ParseCall(Protocol protocol, absl::string_view body,
                                const ParseOptions& options) {
   return Parse(protocol, body, options, /*counting=*/false);
 }
 
+absl::StatusOr<Call> ReadCall(Protocol protocol, const Json& body, const ParseOptions& options) {
+  return Read(protocol, body, options, /*counting=*/false);
+}
+
 absl::StatusOr<Json> ParseTemplateVariables(absl::string_view text) {
   INLAY_ASSIGN_OR_RETURN(JsonDocument json, ParseJson("the value", text));
-  if (!(*json).is_object())
+  if (!json->is_object())
     return absl::InvalidArgumentError(absl::StrCat("must be an object, not ", KindOf(*json)));
   JsonDocument body(Json::object());
   (*body)["chat_template_kwargs"] = std::move(*json);
@@ -76,7 +81,7 @@ absl::StatusOr<Json> ParseTemplateVariables(absl::string_view text) {
   Call call;
   ReadTemplateVariables(reader, &call);
   if (!error.ok()) return error;
-  return call.template_variables;
+  return *std::move(call.template_variables);
 }
 
 absl::StatusOr<Call> ParseCountTokens(absl::string_view body, const ParseOptions& options) {

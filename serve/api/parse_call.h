@@ -4,7 +4,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "nlohmann/json.hpp"
+#include "io/json/parse_json.h"
 #include "serve/api/call.h"
 #include "serve/api/parse_options.h"
 
@@ -18,10 +18,12 @@ namespace inlay::serve {
 // The body of a chat/completions request is also that of /apply-template.
 absl::StatusOr<Call> ParseCall(Protocol protocol, absl::string_view body,
                                const ParseOptions& options = {});
+// The same of a body that was parsed.
+absl::StatusOr<Call> ReadCall(Protocol protocol, const Json& body, const ParseOptions& options);
 
 // The variables for chat templates that `text`, a JSON object as of a request's
 // "chat_template_kwargs", stands for. InvalidArgument, likewise.
-absl::StatusOr<nlohmann::ordered_json> ParseTemplateVariables(absl::string_view text);
+absl::StatusOr<Json> ParseTemplateVariables(absl::string_view text);
 
 // The same for /v1/messages/count_tokens: a request of Protocol::kMessages that needs no
 // "max_tokens".

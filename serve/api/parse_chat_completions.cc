@@ -56,28 +56,27 @@ void ReadChatAssistant(FieldReader& message, std::string text, MessageList* mess
 
 // @openai/agents repeats the members of an assistant's message in its part: "role",
 // "reasoning_content" and so on. They go back to where they came from; where the message says
-// something else they stay, to be refused.
-Json WithoutRepeatedMembers(const Json& json) {
+// something else they stay, to be refused. None for any other message.
+std::optional<JsonDocument> WithoutRepeatedMembers(const Json& json) {
   constexpr size_t kMostMembers = 16;
-  const Json content = json.is_object() ? json.value("content", Json()) : Json();
-  if (!content.is_array() || content.size() != 1 || !content[0].is_object()) return json;
-  if (content[0].value("role", Json()) != "assistant" || content[0].size() > kMostMembers)
-    return json;
-  Json message = json;
-  Json part = Json::object();
+  const Json& content = JsonMember(json, "content");
+  if (!content.is_array() || content.size() != 1 || content[0].size() > kMostMembers ||
+      JsonMember(content[0], "role") != "assistant")
+    return std::nullopt;
+  JsonDocument message(json), part(Json::object());
   for (const auto& [key, value] : content[0].items()) {
     const bool is_of_part = key == "type" || key == "text";
-    const bool differs = !is_of_part && message.contains(key) && message[key] != value;
-    (is_of_part || differs ? part : message)[key] = value;
+    const bool differs = !is_of_part && message->contains(key) && (*message)[key] != value;
+    (is_of_part || differs ? *part : *message)[key] = value;
   }
-  message["content"] = Json::array({std::move(part)});
+  (*message)["content"] = Json::array({*std::move(part)});
   return message;
 }
 
 void ReadChatMessage(const Json& json, const std::string& path, absl::Status* error,
                      MessageList* messages) {
-  const Json unrepeated = WithoutRepeatedMembers(json);
-  FieldReader message(unrepeated, path, error);
+  const std::optional<JsonDocument> unrepeated = WithoutRepeatedMembers(json);
+  FieldReader message(unrepeated.has_value() ? **unrepeated : json, path, error);
   const std::string role =
       message.Choice("role", {"system", "developer", "user", "assistant", "tool"}).value_or("");
   if (role.empty()) return message.Fail("role", "must be given");

@@ -7,7 +7,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/printable.h"
-#include "nlohmann/json.hpp"
 #include "serve/api/call_fields.h"
 #include "serve/api/message_list.h"
 #include "serve/api/parsers.h"
@@ -77,8 +76,9 @@ class BlockReader {
   }
 
   void ReadUse(FieldReader& block) {
-    Use use = {block.NeedText("id"), block.NeedText("name"), Json::object()};
-    if (const Json* const input = block.Object("input"); input != nullptr) use.input = *input;
+    Use use = {block.NeedText("id"), block.NeedText("name"), JsonDocument(Json::object())};
+    if (const Json* const input = block.Object("input"); input != nullptr)
+      use.input = JsonDocument(*input);
     block.NoEffect({"caller"});
     block.Refuse("toolset_name");
     uses_.push_back(std::move(use));
@@ -92,7 +92,7 @@ class BlockReader {
 
   struct Use {
     std::string id, name;
-    Json input;
+    JsonDocument input;
   };
 
   const bool is_assistant_;
@@ -129,14 +129,13 @@ void ReadAnthropicMessage(const Json& json, const std::string& path, absl::Statu
 std::optional<std::string> ReadAnthropicSystem(FieldReader& body, const ParseOptions& options) {
   const Json* system = body.Find("system");
   if (system == nullptr) return std::nullopt;
-  Json rest;
+  JsonDocument rest;
   if (options.drop_billing_line && system->is_array() && !system->empty() &&
       system->front().is_object()) {
-    const Json text = system->front().value("text", Json());
-    if (text.is_string() &&
-        absl::StartsWith(text.get<std::string>(), "x-anthropic-billing-header:")) {
-      rest = Json(system->begin() + 1, system->end());
-      system = &rest;
+    if (absl::StartsWith(JsonString(JsonMember(system->front(), "text")),
+                         "x-anthropic-billing-header:")) {
+      *rest = Json(system->begin() + 1, system->end());
+      system = &*rest;
     }
   }
   if (system->empty() || *system == "") return std::nullopt;
@@ -210,17 +209,17 @@ void ReadAnthropicThinking(FieldReader& body, Call* call) {
   if (json == nullptr) {
     // In this protocol a model thinks only where it is asked to: clients take the first block for
     // the text, and a small max_tokens is meant for it.
-    call->template_variables.emplace("enable_thinking", false);
+    call->template_variables->emplace("enable_thinking", false);
     return;
   }
   FieldReader thinking(*json, "thinking", body.error());
   const std::optional<std::string> type =
       thinking.Choice("type", {"enabled", "adaptive", "disabled"});
   if (!type.has_value()) thinking.Fail("type", "must be given");
-  call->template_variables.emplace("enable_thinking", type != "disabled");
+  call->template_variables->emplace("enable_thinking", type != "disabled");
   // Heeded by chat templates that know a budget.
   const auto budget = thinking.Integer("budget_tokens", 1, kMostMaxTokens);
-  if (budget.has_value()) call->template_variables.emplace("thinking_budget", *budget);
+  if (budget.has_value()) call->template_variables->emplace("thinking_budget", *budget);
   call->hide_reasoning = thinking.Choice("display", {"summarized", "omitted"}) == "omitted";
   thinking.Finish();
 }
@@ -242,6 +241,13 @@ void ReadAnthropicOutput(FieldReader& body, Call* call) {
   output.Finish();
 }
 
+// Whether an edit of a conversation leaves no thoughts out.
+bool KeepsAll(const Json& edit) {
+  const Json& keep = JsonMember(edit, "keep");
+  return edit.size() == 2 && JsonMember(edit, "type") == "clear_thinking_20251015" &&
+         (keep == "all" || keep == Json{{"type", "all"}});
+}
+
 // What to leave out of a conversation. Claude Code asks for all thoughts to be kept, which is what
 // happens anyhow.
 void ReadAnthropicContextManagement(FieldReader& body) {
@@ -249,13 +255,8 @@ void ReadAnthropicContextManagement(FieldReader& body) {
   if (json == nullptr) return;
   FieldReader management(*json, "context_management", body.error());
   const Json* const edits = management.List("edits");
-  // Compared with sorted keys.
-  const nlohmann::json keeps_all = {{"type", "clear_thinking_20251015"}, {"keep", "all"}};
-  const nlohmann::json keeps_all_too = {{"type", "clear_thinking_20251015"},
-                                        {"keep", {{"type", "all"}}}};
   for (size_t i = 0; edits != nullptr && i < edits->size(); ++i) {
-    const nlohmann::json edit = (*edits)[i];
-    if (edit != keeps_all && edit != keeps_all_too)
+    if (!KeepsAll((*edits)[i]))
       management.Fail(absl::StrCat("edits[", i, "]"),
                       R"(must be {"type":"clear_thinking_20251015","keep":"all"}: this server )"
                       "leaves nothing out of a conversation");

@@ -280,7 +280,7 @@ void RefuseStored(FieldReader& body) {
 void Repeat(FieldReader& body, Call* call) {
   const auto repeat = [&](const char* key, const Json& otherwise) {
     const Json* const value = body.Find(key);
-    call->repeated[key] = value == nullptr ? otherwise : *value;
+    (*call->repeated)[key] = value == nullptr ? otherwise : *value;
   };
   for (const char* key : {"instructions", "max_output_tokens", "max_tool_calls", "temperature",
                           "top_p", "prompt_cache_key", "safety_identifier", "user"})
@@ -292,8 +292,8 @@ void Repeat(FieldReader& body, Call* call) {
   repeat("tool_choice", "auto");
   repeat("tools", Json::array());
   repeat("truncation", "disabled");
-  call->repeated["service_tier"] = "default";
-  call->repeated["top_logprobs"] = 0;
+  (*call->repeated)["service_tier"] = "default";
+  (*call->repeated)["top_logprobs"] = 0;
 }
 
 }  // namespace

@@ -147,8 +147,8 @@ class MessagesWriter : public ReplyWriter {
   std::string EndCall() {
     if (!call_.stream) {
       // Arguments that are no object: then there are none.
-      const absl::StatusOr<Json> input = ParseJson("input", std::exchange(arguments_, ""));
-      if (input.ok() && input->is_object()) content_.back()["input"] = *input;
+      const absl::StatusOr<JsonDocument> input = ParseJson("input", std::exchange(arguments_, ""));
+      if (input.ok() && (*input)->is_object()) content_.back()["input"] = **input;
     }
     is_open_ = false;
     return BlockStop();

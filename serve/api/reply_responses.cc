@@ -110,7 +110,7 @@ class ResponsesWriter : public ReplyWriter {
                      {"usage", usage_},
                      {"system_fingerprint", header_.system_fingerprint},
                      {"seed", header_.seed}};
-    response.update(call_.repeated);
+    response.update(*call_.repeated);
     return response;
   }
 

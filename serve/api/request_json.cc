@@ -8,6 +8,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
+#include "base/out_of_memory.h"
 
 namespace inlay::serve {
 namespace {
@@ -50,9 +51,11 @@ std::optional<std::string> ReplaceHalves(absl::string_view text) {
 
 }  // namespace
 
-absl::StatusOr<Json> ParseRequestJson(absl::string_view what, absl::string_view text) {
-  const std::optional<std::string> replaced = ReplaceHalves(text);
-  return ParseJson(what, replaced.has_value() ? *replaced : text, kMostRequestValues);
+absl::StatusOr<JsonDocument> ParseRequestJson(absl::string_view what, absl::string_view text) {
+  return OrOutOfMemory("reading JSON", [&] {
+    const std::optional<std::string> replaced = ReplaceHalves(text);
+    return ParseJson(what, replaced.has_value() ? *replaced : text, kMostRequestValues);
+  });
 }
 
 }  // namespace inlay::serve

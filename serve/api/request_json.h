@@ -17,7 +17,7 @@ inline constexpr size_t kMostRequestValues = size_t{1} << 21;
 // As ParseJson, with at most kMostRequestValues, except that half a surrogate pair, "\ud83d"
 // without what must follow it, is read as U+FFFD. Clients in JavaScript write it where they have
 // cut a text within a character; refused, it would end their conversation, in which the text stays.
-absl::StatusOr<Json> ParseRequestJson(absl::string_view what, absl::string_view text);
+absl::StatusOr<JsonDocument> ParseRequestJson(absl::string_view what, absl::string_view text);
 
 }  // namespace inlay::serve
 

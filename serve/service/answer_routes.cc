@@ -76,10 +76,8 @@ std::vector<int32_t> AnswerRoutes::Markers(bool tools) const {
 
 absl::StatusOr<ChatInput> AnswerRoutes::InputOf(const Call& call) const {
   INLAY_RETURN_IF_ERROR(renderer_.status());
-  INLAY_ASSIGN_OR_RETURN(
-      ChatInput input,
-      ChatInput::Parse(DumpJson(call.messages), call.tools.is_null() ? "" : DumpJson(call.tools),
-                       DumpJson(call.template_variables)));
+  INLAY_ASSIGN_OR_RETURN(ChatInput input,
+                         ChatInput::From(*call.messages, *call.tools, *call.template_variables));
   if (options_.reproducible_at.has_value()) {
     input.options.now = *options_.reproducible_at;
     input.options.time_zone = absl::UTCTimeZone();
@@ -188,7 +186,7 @@ absl::StatusOr<std::shared_ptr<const AnswerGrammar>> AnswerRoutes::GrammarFor(
         absl::StrCat("the format of the answer: ", grammar.status().message()));
   };
   absl::StatusOr<Grammar> grammar = compile({});
-  if (grammar.ok() || call.tools.is_null()) return grammar;
+  if (grammar.ok() || call.tools->is_null()) return grammar;
   // Only strict tools must be kept to their parameters.
   const absl::StatusOr<std::set<std::string>> not_kept = ToolsNotKept(call, tokenizer_);
   if (!not_kept.ok()) return absl::InvalidArgumentError(not_kept.status().message());
@@ -196,7 +194,7 @@ absl::StatusOr<std::shared_ptr<const AnswerGrammar>> AnswerRoutes::GrammarFor(
   if (grammar.ok()) return grammar;
   // Each of them might be, but they are too large together.
   std::set<std::string> all;
-  for (const auto& tool : call.tools) all.insert(tool.at("function").at("name"));
+  for (const auto& tool : *call.tools) all.insert(tool.at("function").at("name"));
   return compile(all);
 }
 
@@ -236,12 +234,12 @@ absl::StatusOr<std::vector<AnswerRequest>> AnswerRoutes::MakeRequests(
   requests.push_back(request);
   requests[0].prompt = std::move(chat.tokens);
   requests[0].marks = {chat.generation_prompt};
-  requests[0].options.shown_control = markers_[call.tools.is_null() ? 0 : 1];
-  reading->format = &renderer_->answer_format(!call.tools.is_null());
+  requests[0].options.shown_control = markers_[call.tools->is_null() ? 0 : 1];
+  reading->format = &renderer_->answer_format(!call.tools->is_null());
   reading->options.in_thinking = chat.in_thinking;
   reading->options.calls = call.parse_calls;
-  if (!call.tools.is_null()) {
-    INLAY_ASSIGN_OR_RETURN(reading->options.tools, jinja::ParseJson(DumpJson(call.tools)));
+  if (!call.tools->is_null()) {
+    INLAY_ASSIGN_OR_RETURN(reading->options.tools, jinja::FromJson(*call.tools));
   }
   return requests;
 }
@@ -256,7 +254,7 @@ absl::Status AnswerRoutes::TryAnswer(const Visit& visit) {
     for (const AnswerRequest& request : requests) call.prompt_tokens.push_back(request.prompt);
   }
   // Rendered, and large: nothing of it is needed while the answer waits and is computed.
-  call.messages = call.tools = call.template_variables = nullptr;
+  call.messages = call.tools = call.template_variables = {};
   call.shape.reset();
   const std::optional<absl::Time>& fixed = options_.reproducible_at;
   reading.tells_cached = !fixed.has_value();

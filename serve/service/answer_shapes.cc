@@ -21,7 +21,7 @@ using Otherwise = CallRules::Otherwise;
 
 void AddTools(const Call& call, const std::set<std::string>& free, CallRules* rules) {
   const ToolChoice& choice = call.tool_choice;
-  for (const Json& tool : call.tools) {
+  for (const Json& tool : *call.tools) {
     const Json& function = tool.at("function");
     const std::string name = function.at("name").get<std::string>();
     if (choice.only.has_value() &&
@@ -32,7 +32,7 @@ void AddTools(const Call& call, const std::set<std::string>& free, CallRules* ru
     CallRules::Tool& added = rules->tools.emplace_back();
     added.name = name;
     if (strict || ((if_possible || choice.must_call) && !free.contains(name)))
-      added.parameters = function.at("parameters");
+      added.parameters.emplace(function.at("parameters"));
     added.in_order = strict || if_possible;
   }
 }
@@ -72,8 +72,8 @@ absl::StatusOr<std::optional<AnswerShape>> CallsOf(const Call& call, const Answe
 
 // Whether the model was asked to think. Where its prompt does not open the thoughts, it does.
 bool IsToThink(const Call& call, const AnswerFormat& format) {
-  const auto asked = call.template_variables.find("enable_thinking");
-  return asked != call.template_variables.end() && *asked == true && !format.think_begin.empty();
+  const auto asked = call.template_variables->find("enable_thinking");
+  return asked != call.template_variables->end() && *asked == true && !format.think_begin.empty();
 }
 
 // The schema after thoughts that the model opens itself, or without any.
@@ -103,7 +103,7 @@ absl::StatusOr<std::optional<AnswerShape>> ShapeOf(const Call& call, const Answe
   const bool shapes_calls = call.tool_choice.must_call || call.tool_choice.only.has_value() ||
                             !call.strict_tools.empty() || !call.strict_if_possible.empty() ||
                             call.shape.has_value();
-  if (!call.tools.is_null() && shapes_calls) {
+  if (!call.tools->is_null() && shapes_calls) {
     INLAY_ASSIGN_OR_RETURN(shape, CallsOf(call, format, free));
   } else if (shape.has_value() && shape->kind == AnswerShape::Kind::kJsonSchema && !in_thinking &&
              IsToThink(call, format)) {

@@ -61,13 +61,14 @@ std::vector<AnswerEvent> SessionAnswerReader::Collect(std::vector<AnswerEvent> e
 }
 
 SessionAnswer SessionAnswerReader::Take() {
-  SessionAnswer answer{.said = std::move(said_), .message = nullptr};
+  SessionAnswer answer{.said = std::move(said_), .message = {}};
   if (!parser_.has_value()) return answer;
-  answer.message = {{"role", "assistant"}, {"content", std::move(text_)}};
-  if (!reasoning_.empty()) answer.message["reasoning_content"] = std::move(reasoning_);
+  Json& message = *answer.message;
+  message = {{"role", "assistant"}, {"content", std::move(text_)}};
+  if (!reasoning_.empty()) message["reasoning_content"] = std::move(reasoning_);
   for (const CallText& call : calls_) {
     if (!call.complete) continue;  // void: its text is in the content
-    answer.message["tool_calls"].push_back(
+    message["tool_calls"].push_back(
         {{"id", call.id},
          {"type", "function"},
          {"function", {{"name", call.name}, {"arguments", call.arguments}}}});

@@ -2,6 +2,8 @@
 
 #include <initializer_list>
 #include <limits>
+#include <map>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -19,8 +21,8 @@ constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 constexpr size_t kLongestKey = 200;
 
 // What a request's body holds; an empty one holds {}.
-absl::StatusOr<Json> ParseBody(absl::string_view body) {
-  if (body.empty()) return Json(Json::object());
+absl::StatusOr<JsonDocument> ParseBody(absl::string_view body) {
+  if (body.empty()) return JsonDocument(Json::object());
   return ParseRequestJson("the body", body);
 }
 
@@ -39,19 +41,69 @@ SessionPlace ReadPlace(FieldReader& body) {
   return place;
 }
 
-// The members of `from` that have these names.
-Json Members(const Json& from, std::initializer_list<const char*> names) {
-  Json members = Json::object();
+// The members of `from` that have these names, which are null there from now on.
+JsonDocument TakeMembers(Json& from, std::initializer_list<const char*> names) {
+  JsonDocument taken(Json::object());
+  taken->get_ref<Json::object_t&>().reserve(names.size());  // an object that grows copies them
   for (const char* name : names) {
-    if (from.contains(name)) members[name] = from[name];
+    const auto member = from.find(name);
+    if (member == from.end()) continue;
+    Json& value = (*taken)[name];
+    value = std::move(*member);
   }
+  return taken;
+}
+
+using Members = std::map<absl::string_view, const Json*>;  // of an object, by their names
+
+Members MembersOf(const Json& object) {
+  Members members;
+  for (const auto& [name, value] : object.get_ref<const Json::object_t&>())
+    members.emplace(name, &value);
   return members;
+}
+
+void AppendSorted(const Json& value, std::string* text);
+
+void AppendMembers(const Members& members, std::string* text) {
+  text->push_back('{');
+  for (const auto& [name, value] : members) {
+    if (text->back() != '{') text->push_back(',');
+    absl::StrAppend(text, Json(std::string(name)).dump(), ":");
+    AppendSorted(*value, text);
+  }
+  text->push_back('}');
+}
+
+// Appends the text of a value, with the members of objects in the order of their names.
+void AppendSorted(const Json& value, std::string* text) {
+  if (value.is_object()) return AppendMembers(MembersOf(value), text);
+  if (!value.is_array()) {
+    text->append(value.dump());
+    return;
+  }
+  text->push_back('[');
+  for (const Json& item : value) {
+    if (text->back() != '[') text->push_back(',');
+    AppendSorted(item, text);
+  }
+  text->push_back(']');
+}
+
+// The same for two requests that ask for the same turn. How the reply is sent is not what is asked
+// for, nor is the order of members. Sessions keep it, so that it must not change.
+uint64_t HashOf(uint64_t parent, const Json& request) {
+  Members asked = MembersOf(request);
+  for (const char* key : {"stream", "stream_options"}) asked.erase(key);
+  std::string meaning = absl::StrCat(parent, " ");
+  AppendMembers(asked, &meaning);
+  return Xxh64Of(meaning.data(), meaning.size());
 }
 
 }  // namespace
 
 absl::StatusOr<Session> ParseNewSession(absl::string_view text, const CallDefaults& defaults) {
-  INLAY_ASSIGN_OR_RETURN(const JsonDocument json, ParseBody(text));
+  INLAY_ASSIGN_OR_RETURN(JsonDocument json, ParseBody(text));
   absl::Status error;
   FieldReader body(*json, "", &error);
   Session session;
@@ -64,13 +116,14 @@ absl::StatusOr<Session> ParseNewSession(absl::string_view text, const CallDefaul
   body.Finish();
   INLAY_RETURN_IF_ERROR(error);
   // The rest means what it means in chat/completions, where a message must be there.
-  Json rest = Members(*json, {"tools", "chat_template_kwargs", "reasoning_effort", "verbosity"});
-  rest["messages"] = has_messages ? *messages : Json::array({{{"role", "user"}, {"content", ""}}});
-  INLAY_ASSIGN_OR_RETURN(
-      Call call, ParseCall(Protocol::kChatCompletions, DumpJson(rest), {.defaults = defaults}));
-  if (system.has_value()) session.messages.push_back({{"role", "system"}, {"content", *system}});
+  JsonDocument rest = TakeMembers(
+      *json, {"messages", "tools", "chat_template_kwargs", "reasoning_effort", "verbosity"});
+  if (!has_messages) (*rest)["messages"] = Json::array({{{"role", "user"}, {"content", ""}}});
+  INLAY_ASSIGN_OR_RETURN(Call call,
+                         ReadCall(Protocol::kChatCompletions, *rest, {.defaults = defaults}));
+  if (system.has_value()) session.messages->push_back({{"role", "system"}, {"content", *system}});
   if (has_messages) {
-    for (Json& message : call.messages) session.messages.push_back(std::move(message));
+    for (Json& message : *call.messages) session.messages->push_back(std::move(message));
   }
   session.tools = std::move(call.tools);
   session.variables = std::move(call.template_variables);
@@ -103,18 +156,14 @@ absl::StatusOr<TurnBody> ParseTurn(absl::string_view text) {
   for (const char* key : {"parent", "idempotency_key", "background", "tools"}) json.erase(key);
   turn.raw = json.contains("prompt") || json.contains("tokens");
   if (json.contains("content")) {
-    json["messages"] = Json::array({{{"role", "user"}, {"content", json["content"]}}});
+    json["messages"] = Json::array({{{"role", "user"}, {"content", std::move(json["content"])}}});
     json.erase("content");
   } else if (json.contains("tokens")) {
-    json["prompt"] = json["tokens"];
+    json["prompt"] = std::move(json["tokens"]);
     json.erase("tokens");
   }
-  // How the reply is sent is not what is asked for, nor is the order of members.
-  Json asked = json;
-  for (const char* key : {"stream", "stream_options"}) asked.erase(key);
-  const std::string meaning = absl::StrCat(turn.parent, " ", nlohmann::json(asked).dump());
-  turn.hash = Xxh64Of(meaning.data(), meaning.size());
-  turn.rest = std::move(json);
+  turn.hash = HashOf(turn.parent, json);
+  turn.rest = std::move(document);
   return turn;
 }
 
@@ -122,11 +171,11 @@ absl::StatusOr<Call> CallOf(const TurnBody& turn, const Session& session,
                             const CallDefaults& defaults) {
   CallDefaults of_turns = defaults;
   of_turns.template_variables = Json::object();  // the session has them
-  Json rest = turn.rest;
-  if (!turn.raw && !session.tools.is_null()) rest["tools"] = session.tools;
-  INLAY_ASSIGN_OR_RETURN(Call call,
-                         ParseCall(turn.raw ? Protocol::kCompletions : Protocol::kChatCompletions,
-                                   DumpJson(rest), {.defaults = of_turns}));
+  JsonDocument rest = turn.rest;
+  if (!turn.raw && !session.tools->is_null()) (*rest)["tools"] = *session.tools;
+  INLAY_ASSIGN_OR_RETURN(
+      Call call, ReadCall(turn.raw ? Protocol::kCompletions : Protocol::kChatCompletions, *rest,
+                          {.defaults = of_turns}));
   if (call.choices != 1)
     return absl::InvalidArgumentError("n must be 1: a turn has one answer (fork for others)");
   if (call.logprobs) return absl::InvalidArgumentError("logprobs is not supported in a session");
@@ -137,7 +186,7 @@ absl::StatusOr<Call> CallOf(const TurnBody& turn, const Session& session,
   if (call.echo) return absl::InvalidArgumentError("echo is not supported in a session");
   if (turn.raw && call.prompts.size() != 1)
     return absl::InvalidArgumentError("prompt must be one prompt");
-  if (turn.raw && rest.value("max_tokens", Json()).is_null()) call.max_tokens = defaults.max_tokens;
+  if (turn.raw && JsonMember(*rest, "max_tokens").is_null()) call.max_tokens = defaults.max_tokens;
   return call;
 }
 

@@ -26,7 +26,7 @@ struct TurnBody {
   uint64_t hash = 0;            // of what the request asks for
   bool raw = false;             // text or tokens instead of messages
   bool background = false;      // goes on when its client goes away
-  Json rest;                    // the fields of a chat completion, or of a completion
+  JsonDocument rest;            // the fields of a chat completion, or of a completion
 };
 absl::StatusOr<TurnBody> ParseTurn(absl::string_view body);
 

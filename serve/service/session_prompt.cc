@@ -47,9 +47,9 @@ absl::StatusOr<std::vector<AnswerEvent>> SessionPrompts::EventsOfTurn(
 
 absl::StatusOr<ChatInput> SessionPrompts::InputOf(const Session& session, const Json& messages,
                                                   bool tools, const Json& variables) const {
+  const Json none;
   INLAY_ASSIGN_OR_RETURN(ChatInput input,
-                         ChatInput::Parse(DumpJson(messages), tools ? DumpJson(session.tools) : "",
-                                          DumpJson(variables)));
+                         ChatInput::From(messages, tools ? *session.tools : none, variables));
   // One time for all turns, since the text must stay the same.
   input.options.now = absl::FromUnixSeconds(session.created);
   return input;
@@ -64,7 +64,7 @@ absl::StatusOr<SessionAnswerReader> SessionPrompts::ReaderOf(const Session& sess
   options.in_thinking = turn.in_thinking;
   options.calls = turn.tools;
   if (turn.tools) {
-    INLAY_ASSIGN_OR_RETURN(options.tools, jinja::ParseJson(DumpJson(session.tools)));
+    INLAY_ASSIGN_OR_RETURN(options.tools, jinja::FromJson(*session.tools));
   }
   const std::string id = absl::StrCat(
       absl::Hex(Xxh64Of(session.name.data(), session.name.size(), version), absl::kZeroPad16));
@@ -75,10 +75,10 @@ absl::StatusOr<SessionAnswerReader> SessionPrompts::ReaderOf(const Session& sess
 absl::StatusOr<jinja::Text> SessionPrompts::RenderAnswered(const Session& session) const {
   const size_t first = session.AnswerTurn(session.turns.size() - 1);
   const SessionTurn& turn = session.turns[first];
-  Json messages = session.Messages(first);
-  for (const Json& message : turn.messages) messages.push_back(message);
+  JsonDocument messages = session.Messages(first);
+  for (const Json& message : *turn.messages) messages->push_back(message);
   INLAY_ASSIGN_OR_RETURN(const ChatInput input,
-                         InputOf(session, messages, turn.tools, turn.variables));
+                         InputOf(session, *messages, turn.tools, *turn.variables));
   return renderer_.RenderText(input);
 }
 
@@ -93,13 +93,13 @@ absl::StatusOr<SessionAnswerReader> SessionPrompts::PrepareMessages(const Sessio
   }
   turn->kind = Kind::kAnswer;
   turn->messages = call.messages;
-  turn->tools = !call.tools.is_null();
+  turn->tools = !call.tools->is_null();
   turn->variables = session.variables;
-  turn->variables.update(call.template_variables);
-  Json messages = session.Messages();
-  for (const Json& message : call.messages) messages.push_back(message);
+  turn->variables->update(*call.template_variables);
+  JsonDocument messages = session.Messages();
+  for (const Json& message : *call.messages) messages->push_back(message);
   INLAY_ASSIGN_OR_RETURN(const ChatInput input,
-                         InputOf(session, messages, turn->tools, turn->variables));
+                         InputOf(session, *messages, turn->tools, *turn->variables));
   INLAY_ASSIGN_OR_RETURN(const RenderedChat chat, renderer_.Render(input));
   INLAY_ASSIGN_OR_RETURN(const jinja::Text whole, renderer_.RenderText(input));
   std::optional<std::string> said;

@@ -16,7 +16,7 @@ using Kind = SessionTurn::Kind;
 std::string FinishReason(const SessionTurn& turn) {
   if (turn.reason == StopReason::kCancelled) return "cancelled";
   if (IsCut(turn.reason)) return "length";
-  const Json& message = turn.answer.message;
+  const Json& message = *turn.answer.message;
   return message.is_object() && message.contains("tool_calls") ? "tool_calls" : "stop";
 }
 
@@ -34,7 +34,7 @@ void AddTurn(const SessionTurn& turn, Json* json) {
   if (turn.kind == Kind::kRaw) {
     out["text"] = turn.answer.said;
   } else {
-    out["message"] = turn.answer.message;
+    out["message"] = *turn.answer.message;
   }
   out["finish_reason"] = FinishReason(turn);
   if (!turn.stop_text.empty()) out["stop"] = turn.stop_text;
@@ -60,7 +60,7 @@ Json SessionJson(const Session& session) {
   for (const SessionTurn& turn : session.turns) {
     Json json = Json::object();
     AddTurn(turn, &json);
-    if (turn.kind == Kind::kAnswer) json["messages"] = turn.messages;
+    if (turn.kind == Kind::kAnswer) json["messages"] = *turn.messages;
     turns.push_back(std::move(json));
   }
   // Positions in a turn are those of its version: a later turn may have written them anew.
@@ -72,8 +72,8 @@ Json SessionJson(const Session& session) {
   Json json = {
       {"object", "session"},        {"name", session.name},       {"title", session.Title()},
       {"root", session.root},       {"version", session.version}, {"length", session.length()},
-      {"created", session.created}, {"updated", session.updated}, {"messages", session.messages}};
-  if (!session.tools.is_null()) json["tools"] = session.tools;
+      {"created", session.created}, {"updated", session.updated}, {"messages", *session.messages}};
+  if (!session.tools->is_null()) json["tools"] = *session.tools;
   json["turns"] = std::move(turns);
   return json;
 }
@@ -100,7 +100,7 @@ Json RunningJson(const Session& session, const SessionTurn& turn) {
   return {
       {"type", "running"},       {"object", "session.turn"},      {"session", session.name},
       {"version", turn.version}, {"parent", turn.parent},         {"kind", TurnKindName(turn.kind)},
-      {"begin", turn.keep},      {"answer", turn.answer_begin()}, {"messages", turn.messages}};
+      {"begin", turn.keep},      {"answer", turn.answer_begin()}, {"messages", *turn.messages}};
 }
 
 Json EventJson(const AnswerEvent& event) {
@@ -130,7 +130,7 @@ std::vector<AnswerEvent> EventsOf(const SessionAnswer& answer, const SessionAnsw
   const auto rest = [](std::string text, const std::string& before) {
     return absl::StartsWith(text, before) ? text.substr(before.size()) : text;
   };
-  const Json& message = answer.message;
+  const Json& message = *answer.message;
   if (!message.is_object()) {
     add(EventKind::kText, rest(answer.said, before.said));
     return events;
@@ -140,12 +140,12 @@ std::vector<AnswerEvent> EventsOf(const SessionAnswer& answer, const SessionAnsw
   };
   for (const auto& [kind, key] : {std::pair(EventKind::kReasoning, "reasoning_content"),
                                   std::pair(EventKind::kText, "content")}) {
-    add(kind, rest(text_of(message, key), text_of(before.message, key)));
+    add(kind, rest(text_of(message, key), text_of(*before.message, key)));
   }
   const auto calls = message.find("tool_calls");
   if (calls == message.end() || !calls->is_array()) return events;
-  const auto calls_before = before.message.find("tool_calls");
-  for (size_t i = calls_before == before.message.end() ? 0 : calls_before->size();
+  const auto calls_before = before.message->find("tool_calls");
+  for (size_t i = calls_before == before.message->end() ? 0 : calls_before->size();
        i < calls->size(); ++i) {
     if (!(*calls)[i].is_object() || !(*calls)[i].contains("function")) continue;
     const Json& function = (*calls)[i]["function"];

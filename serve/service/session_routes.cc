@@ -354,7 +354,7 @@ absl::Status SessionRoutes::TryTurn(const Visit& visit, absl::string_view name) 
           "the idempotency key was used for another request, that of version ", turn->version));
     }
     hold.reset();
-    if (body.rest.value("stream", Json()) == true) {
+    if (body.rest->value("stream", Json()) == true) {
       INLAY_ASSIGN_OR_RETURN(const auto events, prompts_.EventsOfTurn(session, *turn));
       StreamTurn(visit, session, *turn, events);
     } else {

@@ -88,7 +88,8 @@ std::string Line(absl::string_view text, size_t most) {
 
 std::string Session::Title() const {
   std::string first;
-  for (const Json& message : Messages()) {
+  const JsonDocument all = Messages();
+  for (const Json& message : *all) {
     const std::string line = Line(TextOf(message), kMostTitle);
     if (message.value("role", "") == "user" && !line.empty()) return line;
     if (first.empty()) first = line;
@@ -106,15 +107,15 @@ std::vector<int32_t> Session::Tokens(size_t count) const {
   return tokens;
 }
 
-Json Session::Messages(size_t count) const {
-  Json all = messages;
+JsonDocument Session::Messages(size_t count) const {
+  JsonDocument all = messages;
   for (size_t i = 0; i < std::min(count, turns.size()); ++i) {
     const SessionTurn& turn = turns[i];
     if (turn.kind == Kind::kAnswer) {
-      for (const Json& message : turn.messages) all.push_back(message);
-      all.push_back(turn.answer.message);
+      for (const Json& message : *turn.messages) all->push_back(message);
+      all->push_back(*turn.answer.message);
     } else if (turn.kind == Kind::kContinuation) {
-      all.back() = turn.answer.message;
+      all->back() = *turn.answer.message;
     }
   }
   return all;
@@ -128,7 +129,7 @@ bool Session::ends_with_answer() const {
 bool Session::is_chat() const { return turns.empty() || turns.back().kind != Kind::kRaw; }
 
 bool Session::waits_for_messages() const {
-  return turns.empty() && (!messages.empty() || !tools.is_null());
+  return turns.empty() && (!messages->empty() || !tools->is_null());
 }
 
 size_t Session::AnswerTurn(size_t turn) const {

@@ -21,7 +21,8 @@ namespace inlay::serve {
 // An answer as text and as a message.
 struct SessionAnswer {
   std::string said;  // as the model wrote it, markers included
-  Json message;      // {"role", "content", "reasoning_content", "tool_calls"}; null for a raw turn
+  // {"role", "content", "reasoning_content", "tool_calls"}; null for a raw turn.
+  JsonDocument message;
 };
 
 // One step of a session: it keeps tokens of the session before it, and adds its own.
@@ -39,10 +40,10 @@ struct SessionTurn {
   std::vector<int32_t> tokens;  // that follow these
   size_t given = 0;             // how many of them were not generated
 
-  Json messages = Json::array();    // kAnswer: those that were answered
-  Json variables = Json::object();  // kAnswer: of the template
-  bool tools = false;               // kAnswer: the template was given the session's tools
-  bool in_thinking = false;         // kAnswer: the prompt had opened the thoughts
+  JsonDocument messages{Json::array()};    // kAnswer: those that were answered
+  JsonDocument variables{Json::object()};  // kAnswer: of the template
+  bool tools = false;                      // kAnswer: the template was given the session's tools
+  bool in_thinking = false;                // kAnswer: the prompt had opened the thoughts
   SessionAnswer answer;
 
   GenerateOptions options;  // with the seed
@@ -64,11 +65,11 @@ struct Session {
   std::string vocabulary;  // identifies the model's vocabulary
   int64_t created = 0;     // seconds since 1970; what templates are told
   int64_t updated = 0;
-  uint64_t version = 0;             // grows with every change
-  std::string root = {};            // the session that its forks go back to; "": it is no fork
-  Json messages = Json::array();    // before the first turn
-  Json tools = nullptr;             // as in Call
-  Json variables = Json::object();  // of the template, unless a turn has others
+  uint64_t version = 0;                  // grows with every change
+  std::string root = {};                 // the session that its forks go back to; "": it is no fork
+  JsonDocument messages{Json::array()};  // before the first turn
+  JsonDocument tools;                    // as in Call
+  JsonDocument variables{Json::object()};  // of the template, unless a turn has others
   std::vector<SessionTurn> turns;
 
   static constexpr size_t kAll = std::numeric_limits<size_t>::max();
@@ -79,7 +80,7 @@ struct Session {
   std::vector<int32_t> Tokens(size_t count = kAll) const;
 
   // The messages of the first `count` turns, with those before them, answers included.
-  Json Messages(size_t count = kAll) const;
+  JsonDocument Messages(size_t count = kAll) const;
 
   // Whether the tokens end with an answer to messages.
   bool ends_with_answer() const;

@@ -40,10 +40,10 @@ DocumentReader ElementOf(const DocumentReader& json, absl::string_view key, size
   return {json.List(key)[i], absl::StrCat(json.Path(key), "[", i, "]"), json.error()};
 }
 
-Json MessagesOf(const DocumentReader& json) {
+JsonDocument MessagesOf(const DocumentReader& json) {
   const Json& messages = json.List("messages");
   for (size_t i = 0; i < messages.size(); ++i) ElementOf(json, "messages", i).Text("role");
-  return messages;
+  return JsonDocument(messages);
 }
 
 Json StoredUsage(const ReplyUsage& usage) {
@@ -70,13 +70,13 @@ Json TurnDocument(const SessionTurn& turn) {
                {"tokens", turn.tokens}};
   if (turn.kind == Kind::kCut) return json;
   if (turn.kind == Kind::kAnswer) {
-    json["messages"] = turn.messages;
-    json["variables"] = turn.variables;
+    json["messages"] = *turn.messages;
+    json["variables"] = *turn.variables;
     json["tools"] = turn.tools;
     json["in_thinking"] = turn.in_thinking;
   }
   json["said"] = turn.answer.said;
-  json["message"] = turn.answer.message;
+  json["message"] = *turn.answer.message;
   json["options"] = OptionsJson(turn.options);
   json["reason"] = std::string(StopReasonName(turn.reason));
   json["stop_text"] = turn.stop_text;
@@ -99,7 +99,7 @@ SessionTurn TurnOf(const DocumentReader& json) {
   if (turn.kind == Kind::kCut) return turn;
   if (turn.kind == Kind::kAnswer) {
     turn.messages = MessagesOf(json);
-    turn.variables = json.Object("variables");
+    turn.variables = JsonDocument(json.Object("variables"));
     turn.tools = json.Bool("tools");
     turn.in_thinking = json.Bool("in_thinking");
   }
@@ -107,7 +107,7 @@ SessionTurn TurnOf(const DocumentReader& json) {
   if (turn.kind == Kind::kRaw) {
     json.Any("message");  // null
   } else {
-    turn.answer.message = json.Object("message");
+    turn.answer.message = JsonDocument(json.Object("message"));
     const DocumentReader message = json.Part("message");
     message.Text("role");
     message.Text("content");
@@ -132,8 +132,8 @@ Session SessionOf(const Json& document, absl::Status* error) {
   session.version = json.Integer<uint64_t>("version");
   session.root = json.Text("root");
   session.messages = MessagesOf(json);
-  if (!json.Any("tools").is_null()) session.tools = json.List("tools");
-  session.variables = json.Object("variables");
+  if (!json.Any("tools").is_null()) session.tools = JsonDocument(json.List("tools"));
+  session.variables = JsonDocument(json.Object("variables"));
   const size_t turns = json.List("turns").size();
   for (size_t i = 0; i < turns && error->ok(); ++i)
     session.turns.push_back(TurnOf(ElementOf(json, "turns", i)));
@@ -143,7 +143,7 @@ Session SessionOf(const Json& document, absl::Status* error) {
 // Whether a turn of this kind may follow the session so far.
 bool MayFollow(const Session& session, size_t count, Kind kind) {
   if (count == 0) {
-    const bool bare = session.messages.empty() && session.tools.is_null();
+    const bool bare = session.messages->empty() && session.tools->is_null();
     return kind == Kind::kAnswer || kind == Kind::kCut || (kind == Kind::kRaw && bare);
   }
   const Kind before = session.turns[count - 1].kind;
@@ -204,9 +204,9 @@ Json SessionDocument(const Session& session) {
           {"updated", session.updated},
           {"vocabulary", session.vocabulary},
           {"root", session.root},
-          {"messages", session.messages},
-          {"tools", session.tools},
-          {"variables", session.variables},
+          {"messages", *session.messages},
+          {"tools", *session.tools},
+          {"variables", *session.variables},
           {"turns", std::move(turns)}};
 }
 

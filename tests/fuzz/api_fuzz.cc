@@ -26,15 +26,15 @@ void CheckRefusal(const absl::Status& status) {
 }
 
 void CheckMessages(const Call& call) {
-  for (const Json& message : call.messages) {
+  for (const Json& message : *call.messages) {
     INLAY_FUZZ_CHECK(message["role"].is_string() && message["content"].is_string());
     if (!message.contains("tool_calls")) continue;
     for (const Json& made : message["tool_calls"])
       INLAY_FUZZ_CHECK(made["function"]["arguments"].is_object());
   }
-  INLAY_FUZZ_CHECK(call.tools.is_null() || (call.tools.is_array() && !call.tools.empty()));
-  INLAY_FUZZ_CHECK(call.parse_calls == call.tools.is_array());
-  INLAY_FUZZ_CHECK(call.template_variables.is_object());
+  INLAY_FUZZ_CHECK(call.tools->is_null() || (call.tools->is_array() && !call.tools->empty()));
+  INLAY_FUZZ_CHECK(call.parse_calls == call.tools->is_array());
+  INLAY_FUZZ_CHECK(call.template_variables->is_object());
 }
 
 void CheckCall(const Call& call) {

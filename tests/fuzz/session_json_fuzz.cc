@@ -23,9 +23,9 @@ using Kind = SessionTurn::Kind;
 // Of the document that a session is written as.
 Session ReadAgain(const Session& session) {
   const std::string text = DumpJson(SessionDocument(session));
-  const absl::StatusOr<Json> document = ParseJson("the document", text);
+  const absl::StatusOr<JsonDocument> document = ParseJson("the document", text);
   INLAY_FUZZ_CHECK(document.ok());
-  absl::StatusOr<Session> again = ParseSession(*document);
+  absl::StatusOr<Session> again = ParseSession(**document);
   INLAY_FUZZ_CHECK(again.ok());
   INLAY_FUZZ_CHECK(again->Tokens() == session.Tokens());
   return *std::move(again);
@@ -33,8 +33,8 @@ Session ReadAgain(const Session& session) {
 
 // What the server asks a session for.
 void CheckUse(const Session& session) {
-  const size_t messages = session.Messages().size();
-  INLAY_FUZZ_CHECK(messages >= session.messages.size());
+  const size_t messages = session.Messages()->size();
+  INLAY_FUZZ_CHECK(messages >= session.messages->size());
   INLAY_FUZZ_CHECK(session.Tokens().size() == session.length());
   INLAY_FUZZ_CHECK(session.Title().size() <= Session::kMostTitle && IsValidUtf8(session.Title()));
   for (size_t i = 0; i < session.turns.size(); ++i) {
@@ -43,7 +43,7 @@ void CheckUse(const Session& session) {
     INLAY_FUZZ_CHECK(session.turns[session.AnswerTurn(i)].kind == Kind::kAnswer);
   }
   if (session.ends_with_answer()) {
-    INLAY_FUZZ_CHECK(session.Messages().back() == session.turns.back().answer.message);
+    INLAY_FUZZ_CHECK(session.Messages()->back() == *session.turns.back().answer.message);
   }
 }
 
@@ -51,7 +51,7 @@ void CheckUse(const Session& session) {
 SessionAnswer ReadAsText(const Session&, size_t, absl::Span<const int32_t> tokens) {
   SessionAnswer answer;
   for (const int32_t token : tokens) absl::StrAppend(&answer.said, token, " ");
-  answer.message = {{"role", "assistant"}, {"content", answer.said}};
+  *answer.message = {{"role", "assistant"}, {"content", answer.said}};
   return answer;
 }
 
@@ -72,9 +72,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace inlay::serve;
   FuzzInput input(data, size);
   const size_t cut = input.UpTo(UINT16_MAX);
-  const absl::StatusOr<Json> document = ParseJson("the document", input.Rest());
+  const absl::StatusOr<JsonDocument> document = ParseJson("the document", input.Rest());
   if (!document.ok()) return 0;
-  const absl::StatusOr<Session> session = ParseSession(*document);
+  const absl::StatusOr<Session> session = ParseSession(**document);
   if (!session.ok()) {
     INLAY_FUZZ_CHECK(absl::IsInvalidArgument(session.status()));
     INLAY_FUZZ_CHECK(!session.status().message().empty() &&

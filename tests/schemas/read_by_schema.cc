@@ -48,6 +48,6 @@ Json Answer(const Json& line) {
 int main() {
   std::string line;
   while (std::getline(std::cin, line))
-    std::cout << inlay::DumpJson(inlay::Answer(inlay::Must(inlay::ParseJson("a line", line))))
+    std::cout << inlay::DumpJson(inlay::Answer(*inlay::Must(inlay::ParseJson("a line", line))))
               << "\n";
 }

@@ -82,7 +82,7 @@ struct ChatFlags {
 // The file of --tools.
 struct ToolsFile {
   std::string name, text;
-  Json list;
+  JsonDocument list;
 
   // It is read at once, as the file of a template is.
   static absl::StatusOr<ToolsFile> Read(const std::string& path) {
@@ -90,7 +90,7 @@ struct ToolsFile {
     ToolsFile tools{.name = file.name(), .text = {}, .list = {}};
     INLAY_ASSIGN_OR_RETURN(tools.text, file.ReadAll());
     INLAY_ASSIGN_OR_RETURN(tools.list, ParseJson(tools.name, tools.text));
-    if (tools.list.is_array()) return tools;
+    if (tools.list->is_array()) return tools;
     return absl::InvalidArgumentError(absl::StrCat(
         tools.name, " holds no JSON list: [{\"type\": \"function\", ...}] is expected"));
   }
@@ -150,10 +150,10 @@ absl::Status AddShapeField(const AnswerShape& shape, Json& fields) {
     fields["grammar"] = shape.source;
     return absl::OkStatus();
   }
-  INLAY_ASSIGN_OR_RETURN(Json schema, ParseJson("the JSON schema", shape.source));
+  INLAY_ASSIGN_OR_RETURN(JsonDocument schema, ParseJson("the JSON schema", shape.source));
   fields["response_format"] = {
       {"type", "json_schema"},
-      {"json_schema", {{"name", "answer"}, {"schema", std::move(schema)}}}};
+      {"json_schema", {{"name", "answer"}, {"schema", *std::move(schema)}}}};
   return absl::OkStatus();
 }
 
@@ -180,7 +180,7 @@ absl::StatusOr<Json> RequestFields(const ChatFlags& flags) {
   if (shape.has_value()) INLAY_RETURN_IF_ERROR(AddShapeField(*shape, fields));
   if (flags.tools.empty()) return fields;
   INLAY_ASSIGN_OR_RETURN(ToolsFile tools, ToolsFile::Read(flags.tools));
-  fields["tools"] = std::move(tools.list);
+  fields["tools"] = *std::move(tools.list);
   return fields;
 }
 

@@ -100,7 +100,7 @@ CallRules RulesOf(const Family& family, const Json& tools) {
   auto rules = CallRulesOf(AnswerFormat::Of(family.source));
   EXPECT_TRUE(rules.has_value());
   for (const Json& tool : tools)
-    rules->tools.push_back({.name = tool["name"], .parameters = tool["parameters"]});
+    rules->tools.push_back({.name = tool["name"], .parameters = JsonDocument(tool["parameters"])});
   return *rules;
 }
 
@@ -144,7 +144,7 @@ TEST(CallGrammarTest, AcceptsWhatFamiliesWrite) {
 
     rules.one_call = false;
     rules.otherwise = Otherwise::kSchema;
-    rules.schema = {{"type", "boolean"}};
+    *rules.schema = {{"type", "boolean"}};
     const auto or_schema = GrammarOf(*tokenizer, rules);
     EXPECT_EQ(ReadText(*tokenizer, *or_schema, two), Reads::kWhole);
     EXPECT_EQ(ReadText(*tokenizer, *or_schema, "true"), Reads::kWhole);
@@ -373,7 +373,7 @@ TEST(CallGrammarTest, RulesGoThroughJson) {
   rules.tools.push_back({.name = "any", .in_order = true});
   rules.one_call = true;
   rules.otherwise = Otherwise::kSchema;
-  rules.schema = {{"type", "null"}};
+  *rules.schema = {{"type", "null"}};
   rules.schema_in_order = true;
   const std::string text = CallRulesJson(rules);
   EXPECT_EQ(CallRulesJson(Must(ParseCallRules(text))), text);

@@ -1,6 +1,7 @@
 // JSON while memory runs out: whatever allocation fails, from then on or once, the process goes on.
 #include <gtest/gtest.h>
 
+#include <new>
 #include <string>
 #include <utility>
 
@@ -24,29 +25,58 @@ std::string NestedText() {
   return text + "}";
 }
 
-TEST(ParseJsonMemoryTest, SurvivesEveryAllocationThatFails) {
-  const std::string text = NestedText();
+// Calls act(), which returns whether it found memory, with each of its allocations failing in turn.
+template <class Act>
+void SurvivesEveryAllocationThatFails(const Act& act, int least_failures) {
   int failures = 0;
   for (const Fault fault : {Fault::kOnce, Fault::kFromThenOn}) {
     int allocations = 0;
     for (bool has_failed = true; has_failed; ++allocations) {
       failing_memory::FailAfter(allocations, fault);
-      const absl::StatusOr<Json> parsed = ParseJson("a text", text);
+      const bool found_memory = act();
       failing_memory::Stop();
       has_failed = failing_memory::has_failed;
       if (has_failed) ++failures;
-      EXPECT_EQ(parsed.ok(), !has_failed);
+      EXPECT_EQ(found_memory, !has_failed);
     }
   }
-  EXPECT_GT(failures, 400);
+  EXPECT_GT(failures, least_failures);
+}
+
+TEST(ParseJsonMemoryTest, ParsingSurvives) {
+  const std::string text = NestedText();
+  SurvivesEveryAllocationThatFails([&] { return ParseJson("a text", text).ok(); }, 400);
+}
+
+TEST(ParseJsonMemoryTest, CopyingADocumentSurvives) {
+  const absl::StatusOr<JsonDocument> document = ParseJson("a text", NestedText());
+  ASSERT_TRUE(document.ok());
+  const auto copy = [&] {
+    try {
+      return *JsonDocument(*document) == **document;
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+  };
+  EXPECT_TRUE(copy());
+  SurvivesEveryAllocationThatFails(
+      [&] {
+        try {
+          const JsonDocument kept = *document;
+          return true;
+        } catch (const std::bad_alloc&) {
+          return false;
+        }
+      },
+      200);
 }
 
 TEST(ParseJsonMemoryTest, ADocumentEndsWithoutMemory) {
-  absl::StatusOr<Json> json = ParseJson("a text", NestedText());
-  ASSERT_TRUE(json.ok());
+  const auto parse = [] { return ParseJson("a text", NestedText()).value(); };
   {
-    const JsonDocument document = *std::move(json);
+    JsonDocument document = parse(), replaced = parse();
     failing_memory::FailAfter(0, Fault::kFromThenOn);
+    replaced = std::move(document);
   }
   failing_memory::Stop();
   EXPECT_FALSE(failing_memory::has_failed) << "it takes none";

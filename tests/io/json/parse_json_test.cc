@@ -16,7 +16,7 @@ std::string Quoted(absl::string_view text) { return absl::StrReplaceAll(text, {{
 
 std::string Read(absl::string_view text) {
   const auto json = ParseJson("the body", Quoted(text));
-  return json.ok() ? DumpJson(*json) : std::string(json.status().message());
+  return json.ok() ? DumpJson(**json) : std::string(json.status().message());
 }
 
 TEST(ParseJson, KeepsValuesAndOrder) {

@@ -21,12 +21,15 @@ JsonStyle Style() {
   return style;
 }
 
-std::string Again(const std::string& json, const JsonStyle& style = Style()) {
-  const auto value = ParseJson(json);
+std::string Written(const absl::StatusOr<Value>& value, const JsonStyle& style = Style()) {
   if (!value.ok()) return std::string(value.status().message());
   Budget budget(Limits{});
   const auto text = ToJson(budget, *value, style);
   return std::string(text.ok() ? text->bytes() : text.status().message());
+}
+
+std::string Again(const std::string& json, const JsonStyle& style = Style()) {
+  return Written(ParseJson(json), style);
 }
 
 TEST(JsonTest, ComesBack) {
@@ -54,6 +57,21 @@ TEST(JsonTest, ComesBack) {
     EXPECT_EQ(Again(json), json);
   EXPECT_EQ(Again(" {\"a\" : 1 ,\"a\":2} "), "{\"a\": 2}");
   EXPECT_EQ(Again("\"\\u00e9\\ud83d\\ude00\""), "\"é😀\"");
+}
+
+TEST(JsonTest, WhatWasParsedIsReadAsItsText) {
+  for (const char* text :
+       {"null", "false", "-5", "9223372036854775807", "18446744073709551615", "1e100", "-0.0",
+        "18446744073709551616", "[]", "{}", "\"\\u00e9\\n\"",
+        "{\"b\": [1, [2.5, {}], \"a\"], \"a\": {\"c\": [null, true]}, \"\": \"\"}"}) {
+    const auto parsed = inlay::ParseJson("it", text);
+    ASSERT_TRUE(parsed.ok()) << parsed.status();
+    EXPECT_EQ(Written(FromJson(**parsed)), Again(DumpJson(**parsed)));
+  }
+  Json nested;
+  for (int i = 0; i < kMaxValueDepth; ++i) nested = Json::array({std::move(nested)});
+  EXPECT_EQ(Written(FromJson(nested)), Again(DumpJson(nested)));
+  EXPECT_EQ(Written(FromJson({{"a", nested}})), "JSON nests deeper than 200 levels");
 }
 
 TEST(JsonTest, HasStyles) {

@@ -34,8 +34,7 @@ class AgentChatsTest : public testing::Test {
   // The chat of a request, up to where the last message ends.
   std::string Written(Protocol protocol, const Json& body) {
     const Call call = Must(ParseCall(protocol, DumpJson(body)));
-    const auto input = Must(ChatInput::Parse(DumpJson(call.messages),
-                                             call.tools.is_null() ? "" : DumpJson(call.tools)));
+    const auto input = Must(ChatInput::From(*call.messages, *call.tools, Json()));
     const std::string text(Must(renderer_.RenderText(input)).bytes());
     return absl::StrReplaceAll(text.substr(0, text.size() - 3), {{"\n\n", "+"}});
   }

@@ -42,10 +42,10 @@ void PutSampling(Json& json, const CallSampling& sampling) {
 Json CallJson(const Call& call) {
   const Call empty;
   Json json = Json::object();
-  Put(json, "messages", call.messages, empty.messages);
+  Put(json, "messages", *call.messages, *empty.messages);
   Put(json, "model", call.model, empty.model);
-  Put(json, "tools", call.tools, empty.tools);
-  Put(json, "variables", call.template_variables, empty.template_variables);
+  Put(json, "tools", *call.tools, *empty.tools);
+  Put(json, "variables", *call.template_variables, *empty.template_variables);
   Put(json, "parse_calls", call.parse_calls, false);
   Put(json, "one_call", call.one_call, false);
   const ToolChoice& choice = call.tool_choice;

@@ -262,7 +262,7 @@ TEST(ParseChatCompletions, ReadsHalfSurrogatePairs) {
                 R"({"name":"f","arguments":"{\"a\":\"\\ud83d\"}"}}]}]})",
                 {});
   ASSERT_TRUE(call.ok()) << call.status();
-  EXPECT_EQ(call->messages[0]["tool_calls"][0]["function"]["arguments"].dump(),
+  EXPECT_EQ(call->messages->at(0)["tool_calls"][0]["function"]["arguments"].dump(),
             "{\"a\":\"\xef\xbf\xbd\"}");
   for (const char* text : {"\\ud83", "\\ud83x", "\\u", "\\x"}) {
     EXPECT_EQ(ParseMessage(absl::StrCat("{'role':'user','content':'", text, "'}")).substr(0, 16),

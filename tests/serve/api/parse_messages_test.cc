@@ -62,7 +62,7 @@ TEST(ParseMessages, ReadsThoughtsThatWereLeftOut) {
                             "'thinking','thinking':'",
                             thinking, "','signature':'", signature,
                             "'},{'type':'text','text':'t'}]},{'role':'user','content':'u'}]}"))));
-    return call.messages[0].value("reasoning_content", "none");
+    return call.messages->at(0).value("reasoning_content", "none");
   };
   EXPECT_EQ(reasoning("", SealReasoning("Hm.")), "Hm.");
   EXPECT_EQ(reasoning("Ah.", SealReasoning("Hm.")), "Ah.");
@@ -188,7 +188,7 @@ TEST(ParseMessages, ThinksOnlyWhereItIsAskedTo) {
   const auto variables = [](absl::string_view fields) {
     const Call call = Must(ParseCall(
         Protocol::kMessages, Quoted(absl::StrCat("{'max_tokens':9,", kHelloMessage, fields, "}"))));
-    return call.template_variables.dump();
+    return call.template_variables->dump();
   };
   EXPECT_EQ(variables(""), Quoted("{'enable_thinking':false}"));
   EXPECT_EQ(variables(",'thinking':null"), Quoted("{'enable_thinking':false}"));

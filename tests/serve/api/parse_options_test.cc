@@ -48,7 +48,7 @@ TEST(CallDefaults, AreUsedWhereARequestSaysNothing) {
   EXPECT_EQ(call.sampling.min_p, std::nullopt) << "the model's";
   EXPECT_EQ(call.max_tokens, 512u);
   const nlohmann::ordered_json variables = {{"enable_thinking", true}, {"style", "short"}};
-  EXPECT_EQ(call.template_variables, variables);
+  EXPECT_EQ(*call.template_variables, variables);
 }
 
 TEST(CallDefaults, ARequestsOwnValuesWin) {
@@ -62,11 +62,11 @@ TEST(CallDefaults, ARequestsOwnValuesWin) {
   EXPECT_EQ(call.sampling.top_p, 0.25f);
   EXPECT_EQ(call.sampling.seed, std::nullopt) << "a new one";
   EXPECT_EQ(call.max_tokens, std::nullopt) << "no limit";
-  EXPECT_EQ(call.template_variables["enable_thinking"], false);
-  EXPECT_EQ(call.template_variables["style"], "short");
+  EXPECT_EQ(call.template_variables->at("enable_thinking"), false);
+  EXPECT_EQ(call.template_variables->at("style"), "short");
   EXPECT_EQ(Parse(Protocol::kChatCompletions, std::string(kChat) + ",'reasoning_effort':'none'}",
                   WithDefaults())
-                .template_variables["enable_thinking"],
+                .template_variables->at("enable_thinking"),
             false);
 }
 
@@ -90,7 +90,7 @@ TEST(CallDefaults, TakeThePlaceOfTheLimitOfCompletions) {
   unlimited.defaults.max_tokens = kNoLimit;
   EXPECT_EQ(Parse(Protocol::kCompletions, "{'prompt':'a'}", unlimited).max_tokens, kNoLimit);
   EXPECT_TRUE(
-      Parse(Protocol::kCompletions, "{'prompt':'a'}", WithDefaults()).template_variables.empty());
+      Parse(Protocol::kCompletions, "{'prompt':'a'}", WithDefaults()).template_variables->empty());
 }
 
 TEST(CallDefaults, AreWrittenAsFarAsTheyAreSet) {

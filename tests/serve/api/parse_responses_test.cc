@@ -190,7 +190,7 @@ TEST(ParseResponses, RefusesFieldsByName) {
 
 TEST(ParseResponses, RepeatsTheRequest) {
   const auto repeated = [](const char* request) {
-    return DumpJson(ParseCall(Protocol::kResponses, Quoted(request))->repeated);
+    return DumpJson(*ParseCall(Protocol::kResponses, Quoted(request))->repeated);
   };
   EXPECT_EQ(repeated("{'input':'a'}"),
             Quoted("{'instructions':null,'max_output_tokens':null,'max_tool_calls':null,"

@@ -18,7 +18,7 @@ Call ResponsesCall(bool stream) {
   Call call;
   call.protocol = Protocol::kResponses;
   call.stream = stream;
-  call.repeated = {{"temperature", nullptr}, {"tools", Json::array()}};
+  *call.repeated = {{"temperature", nullptr}, {"tools", Json::array()}};
   call.namespaced_tools["agents.wait"] = {"agents", "wait"};
   return call;
 }

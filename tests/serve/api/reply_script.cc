@@ -63,7 +63,7 @@ std::vector<Json> StreamEvents(absl::string_view stream) {
       events.push_back("[DONE]");
       continue;
     }
-    events.push_back(Must(ParseJson("an event", event)));
+    events.push_back(*Must(ParseJson("an event", event)));
     if (!name.empty()) {
       EXPECT_EQ(events.back()["type"], std::string(name));
     }

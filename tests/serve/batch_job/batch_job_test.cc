@@ -47,7 +47,7 @@ TEST_F(BatchJobTest, EachRequestHasItsResultInOrder) {
   EXPECT_EQ(lines.back(), "");
   std::set<std::string> ids;
   for (size_t i = 0; i < kRequests; ++i) {
-    const Json result = Must(ParseJson("a line", lines[i]));
+    const Json result = *Must(ParseJson("a line", lines[i]));
     EXPECT_EQ(result["custom_id"], absl::StrCat("request ", i, i % 3 == 0 ? " \"é\"\n" : ""));
     EXPECT_EQ(result["response"]["status_code"], i % 7 == 0 ? 400 : 200);
     EXPECT_TRUE(result["error"].is_null());
@@ -55,7 +55,7 @@ TEST_F(BatchJobTest, EachRequestHasItsResultInOrder) {
     EXPECT_EQ(result["id"], absl::StrCat("batch_req_", body["id"].get<std::string>()));
     EXPECT_EQ(result["response"]["request_id"], body["id"]);
     EXPECT_EQ(body["path"], "/v1/completions");
-    EXPECT_EQ(Must(ParseJson("a body", body["echo"].get<std::string>()))["n"], i);
+    EXPECT_EQ((*Must(ParseJson("a body", body["echo"].get<std::string>())))["n"], i);
     ids.insert(result["id"]);
   }
   EXPECT_EQ(ids.size(), kRequests);
@@ -116,7 +116,7 @@ TEST_F(BatchJobTest, WhatATornJournalHasCounts) {
   }
   // Not even the header, or another file, though it may look like one.
   const auto with_header = [&](const char* member, const Json& value) {
-    Json other = Must(ParseJson("the header", journal.substr(17, header - 18)));
+    Json other = *Must(ParseJson("the header", journal.substr(17, header - 18)));
     other[member] = value;
     const std::string content = DumpJson(other);
     return absl::StrCat(absl::Hex(Xxh64Of(content.data(), content.size()), absl::kZeroPad16), " ",

@@ -145,8 +145,8 @@ TEST(AnswerRecordTest, KeepsTheShapeOfAnAnswer) {
   AnswerGrammars grammars(*tokenizer);
   AnswerRecord record = Example();
   EXPECT_EQ(Must(ReplayOptions(record, grammars)).grammar, nullptr);
-  const CallRules rules{
-      .begin = "<call>", .tools = {{.name = "f", .parameters = Json::object()}}, .schema = nullptr};
+  const CallRules rules{.begin = "<call>",
+                        .tools = {{.name = "f", .parameters = JsonDocument(Json::object())}}};
   const std::vector<std::pair<AnswerShape::Kind, std::string>> sources = {
       {AnswerShape::Kind::kJsonSchema, "true"},
       {AnswerShape::Kind::kRegex, "true"},

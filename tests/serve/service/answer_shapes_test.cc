@@ -20,7 +20,7 @@ using Otherwise = CallRules::Otherwise;
 
 Call WithTools() {
   Call call;
-  call.tools = Json::parse(R"([
+  *call.tools = Json::parse(R"([
       {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}},
       {"type": "function", "function": {"name": "g", "parameters": {"title": "G"}}}])");
   return call;
@@ -47,7 +47,7 @@ TEST(AnswerShapes, ADemandedCallIsValid) {
   const CallRules rules = RulesOf(call);
   EXPECT_EQ(rules.otherwise, Otherwise::kNothing);
   ASSERT_EQ(rules.tools.size(), 2u);
-  EXPECT_EQ(rules.tools[0].parameters, (Json{{"type", "object"}}));
+  EXPECT_EQ(**rules.tools[0].parameters, (Json{{"type", "object"}}));
   EXPECT_FALSE(rules.tools[0].in_order);
   EXPECT_TRUE(rules.tools[1].in_order);
   EXPECT_EQ(Must(ShapeOf(call, kHermes, true))->after, "</think>");
@@ -77,7 +77,7 @@ TEST(AnswerShapes, StrictToolsLeaveTextFree) {
 TEST(AnswerShapes, ParametersThatCannotBeKeptTo) {
   const std::unique_ptr<Tokenizer> tokenizer = Must(SpmBase().Load());
   Call call = WithTools();
-  call.tools[1]["function"]["parameters"] = {{"properties", {{"s", {{"uniqueItems", true}}}}}};
+  call.tools->at(1)["function"]["parameters"] = {{"properties", {{"s", {{"uniqueItems", true}}}}}};
   EXPECT_TRUE(Must(ToolsNotKept(call, *tokenizer)).empty()) << "nothing is kept to them";
   call.tool_choice.must_call = true;
   const auto not_kept = Must(ToolsNotKept(call, *tokenizer));
@@ -96,7 +96,8 @@ TEST(AnswerShapes, ParametersThatCannotBeKeptTo) {
   EXPECT_TRUE(rules_without().tools[1].parameters.has_value());
   EXPECT_THAT(std::string(ToolsNotKept(call, *tokenizer).status().message()),
               HasSubstr("the tool 'g': the JSON schema's keyword 'uniqueItems' at"));
-  call.tools[1]["function"]["parameters"] = {{"required", {"a"}}, {"properties", {{"a", false}}}};
+  call.tools->at(1)["function"]["parameters"] = {{"required", {"a"}},
+                                                 {"properties", {{"a", false}}}};
   EXPECT_THAT(std::string(ToolsNotKept(call, *tokenizer).status().message()),
               testing::StartsWith("the tool 'g': "));
 }
@@ -106,7 +107,7 @@ TEST(AnswerShapes, AFormatBesideTools) {
   call.shape = AnswerShape{.source = "{\"type\":\"null\"}", .in_order = true};
   CallRules rules = RulesOf(call);
   EXPECT_EQ(rules.otherwise, Otherwise::kSchema);
-  EXPECT_EQ(rules.schema, (Json{{"type", "null"}}));
+  EXPECT_EQ(*rules.schema, (Json{{"type", "null"}}));
   EXPECT_TRUE(rules.schema_in_order);
   EXPECT_FALSE(rules.tools[0].parameters.has_value());
   call.tool_choice.must_call = true;
@@ -127,9 +128,9 @@ TEST(AnswerShapes, AFormatAfterThoughts) {
   Call call;
   call.shape = AnswerShape{.source = "{\"type\":\"null\"}", .in_order = true};
   EXPECT_EQ(Must(ShapeOf(call, format, false)), call.shape);
-  call.template_variables["enable_thinking"] = false;
+  (*call.template_variables)["enable_thinking"] = false;
   EXPECT_EQ(Must(ShapeOf(call, format, false)), call.shape);
-  call.template_variables["enable_thinking"] = true;
+  (*call.template_variables)["enable_thinking"] = true;
   EXPECT_EQ(Must(ShapeOf(call, AnswerFormat(), false)), call.shape) << "a model without thoughts";
   const std::unique_ptr<Tokenizer> tokenizer = Must(SpmBase().Load());
   const auto shape = Must(ShapeOf(call, format, false));
@@ -139,7 +140,7 @@ TEST(AnswerShapes, AFormatAfterThoughts) {
   EXPECT_EQ(rules.think_begin, format.think_begin);
   EXPECT_EQ(rules.think_end, format.think_end);
   EXPECT_EQ(rules.otherwise, Otherwise::kSchema);
-  EXPECT_EQ(rules.schema, (Json{{"type", "null"}}));
+  EXPECT_EQ(*rules.schema, (Json{{"type", "null"}}));
   EXPECT_TRUE(rules.schema_in_order);
   // Where the prompt opens them, the format follows what closes them.
   EXPECT_EQ(Must(ShapeOf(call, format, true))->after, format.think_end);

@@ -31,9 +31,9 @@ TEST(SessionAnswer, ThoughtsAndCalls) {
     EXPECT_TRUE(reader.called());
     const SessionAnswer answer = reader.Take();
     EXPECT_EQ(answer.said, text);
-    EXPECT_EQ(answer.message["reasoning_content"], "Hm.");
-    EXPECT_EQ(answer.message["content"], "Let me see.");
-    const Json& call = answer.message["tool_calls"][0];
+    EXPECT_EQ(answer.message->at("reasoning_content"), "Hm.");
+    EXPECT_EQ(answer.message->at("content"), "Let me see.");
+    const Json& call = answer.message->at("tool_calls")[0];
     EXPECT_EQ(call["id"], "call_id_0");
     EXPECT_EQ(call["function"]["name"], "look");
     EXPECT_EQ(Json::parse(call["function"]["arguments"].get<std::string>()), (Json{{"at", 1}}));
@@ -51,8 +51,8 @@ TEST(SessionAnswer, ACallThatIsCutIsText) {
   reader.Finish();
   EXPECT_FALSE(reader.called());
   const SessionAnswer answer = reader.Take();
-  EXPECT_FALSE(answer.message.contains("tool_calls"));
-  EXPECT_EQ(answer.message["content"], answer.said);
+  EXPECT_FALSE(answer.message->contains("tool_calls"));
+  EXPECT_EQ(answer.message->at("content"), answer.said);
 }
 
 // Calls in thoughts that never ended are known at the end alone.
@@ -67,7 +67,7 @@ TEST(SessionAnswer, OneThatMayHaveOneCallHasOne) {
     EXPECT_FALSE(reader.has_enough());
     reader.Finish();
     EXPECT_EQ(reader.has_enough(), one_call);
-    const Json calls = reader.Take().message["tool_calls"];
+    const Json calls = reader.Take().message->at("tool_calls");
     ASSERT_EQ(calls.size(), one_call ? 1u : 2u);
     EXPECT_EQ(calls[0]["function"]["name"], "f");
   }
@@ -78,7 +78,7 @@ TEST(SessionAnswer, ADraftOfOneThatWasCutIsNoCall) {
                              "id");
   reader.Push("<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>");
   reader.Finish(/*ended=*/false);
-  EXPECT_FALSE(reader.Take().message.contains("tool_calls"));
+  EXPECT_FALSE(reader.Take().message->contains("tool_calls"));
 }
 
 TEST(SessionAnswer, WhatFollowsTheOneCallIsNotRead) {
@@ -92,8 +92,8 @@ TEST(SessionAnswer, WhatFollowsTheOneCallIsNotRead) {
   EXPECT_TRUE(reader.Push("More.").empty());
   EXPECT_TRUE(reader.Finish().empty());
   const SessionAnswer answer = reader.Take();
-  EXPECT_EQ(answer.message["tool_calls"].size(), 1u);
-  EXPECT_EQ(answer.message["content"], "");
+  EXPECT_EQ(answer.message->at("tool_calls").size(), 1u);
+  EXPECT_EQ(answer.message->at("content"), "");
 }
 
 TEST(SessionAnswer, RawTextIsNoMessage) {
@@ -104,7 +104,7 @@ TEST(SessionAnswer, RawTextIsNoMessage) {
   EXPECT_EQ(EventJson(events[0]), (Json{{"type", "text"}, {"delta", "<think>"}}));
   EXPECT_TRUE(reader.Finish().empty());
   const SessionAnswer answer = reader.Take();
-  EXPECT_TRUE(answer.message.is_null());
+  EXPECT_TRUE(answer.message->is_null());
   EXPECT_EQ(EventsOf(answer), events);
 }
 
@@ -114,7 +114,7 @@ TEST(SessionAnswer, MessagesOfStrangers) {
        {R"({"role": "assistant", "content": ""})", R"({"content": 1, "tool_calls": 7})",
         R"({"tool_calls": [1, {}, {"function": 2}, {"function": {"name": [], "arguments": {}}}]})",
         "7", "null"}) {
-    const SessionAnswer answer{.said = "", .message = Json::parse(message)};
+    const SessionAnswer answer{.said = "", .message = JsonDocument(Json::parse(message))};
     for (const AnswerEvent& event : EventsOf(answer)) EXPECT_TRUE(EventJson(event).is_object());
   }
 }

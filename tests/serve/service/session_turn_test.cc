@@ -41,7 +41,7 @@ class RunningTurnTest : public testing::Test {
     turn.keep = 2;
     turn.given = 2;
     turn.tokens = {4, 5};
-    turn.messages = messages_;
+    *turn.messages = messages_;
     const auto running = std::make_shared<RunningTurn>(
         RunningTurn::Parts{.session = session,
                            .turn = turn,
@@ -102,7 +102,7 @@ TEST_F(RunningTurnTest, WhoFollowsBetweenItsEndAndItsSavingSeesAllOfIt) {
   const Session saved = Must(store_.Load(client_.identity, "talk"));
   ASSERT_EQ(saved.turns.size(), 2);
   EXPECT_EQ(saved.Tokens(), (std::vector<int32_t>{1, 2, 4, 5, 6, 7}));
-  EXPECT_EQ(saved.turns[1].messages, messages_);
+  EXPECT_EQ(*saved.turns[1].messages, messages_);
 }
 
 TEST_F(RunningTurnTest, NobodyElseWaitsForAStoreThatHangs) {

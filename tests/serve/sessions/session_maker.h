@@ -33,9 +33,9 @@ inline SessionTurn& AddTurn(Session& session, SessionTurn::Kind kind, size_t kee
   turn.tokens.insert(turn.tokens.end(), generated.begin(), generated.end());
   turn.answer.said = "said " + std::to_string(turn.version);
   if (kind == SessionTurn::Kind::kAnswer)
-    turn.messages = Json::array({{{"role", "user"}, {"content", "question"}}});
+    *turn.messages = Json::array({{{"role", "user"}, {"content", "question"}}});
   if (kind == SessionTurn::Kind::kAnswer || kind == SessionTurn::Kind::kContinuation)
-    turn.answer.message = {{"role", "assistant"}, {"content", turn.answer.said}};
+    *turn.answer.message = {{"role", "assistant"}, {"content", turn.answer.said}};
   turn.options.sampling.seed = ~uint64_t{0} - session.version;
   turn.options.stop_texts = {"stop"};
   turn.usage.completion_tokens = generated.size();
@@ -50,7 +50,7 @@ inline SessionTurn& AddTurn(Session& session, SessionTurn::Kind kind, size_t kee
 inline SessionAnswer ReadAsText(const Session&, size_t, absl::Span<const int32_t> tokens) {
   SessionAnswer answer;
   for (const int32_t token : tokens) answer.said += std::to_string(token) + " ";
-  answer.message = {{"role", "assistant"}, {"content", answer.said}};
+  *answer.message = {{"role", "assistant"}, {"content", answer.said}};
   return answer;
 }
 

@@ -41,13 +41,13 @@ TEST(Session, TokensAreThoseThatTurnsKeepAndAdd) {
 
 TEST(Session, MessagesHaveOneAnswerForAContinuedOne) {
   Session session = Example();
-  session.messages = Json::array({{{"role", "system"}, {"content", "be brief"}}});
-  const Json all = session.Messages();
+  *session.messages = Json::array({{{"role", "system"}, {"content", "be brief"}}});
+  const Json all = *session.Messages();
   ASSERT_EQ(all.size(), 5u);
   EXPECT_EQ(all[0]["content"], "be brief");
   EXPECT_EQ(all[2]["content"], "said 1");
   EXPECT_EQ(all[4]["content"], "said 3");
-  EXPECT_EQ(session.Messages(2)[4]["content"], "said 2");
+  EXPECT_EQ((*session.Messages(2))[4]["content"], "said 2");
 }
 
 TEST(Session, GoesBackToVersions) {
@@ -171,8 +171,8 @@ TEST(Session, Names) {
 
 TEST(SessionDocument, KeepsEverything) {
   Session session = Example();
-  session.tools = Json::array({{{"type", "function"}}});
-  session.variables = {{"enable_thinking", false}};
+  *session.tools = Json::array({{{"type", "function"}}});
+  *session.variables = {{"enable_thinking", false}};
   session.turns[0].options.sampling.temperature = 0.1f;
   session.turns[0].options.sampling.logit_bias = {{3, -1.5f}};
   session.turns[0].options.max_tokens = 7;
@@ -181,9 +181,9 @@ TEST(SessionDocument, KeepsEverything) {
   session.turns[0].in_thinking = true;
   session.turns[0].answer.said = "<think>\"\xf0\x9f\x8e\xad\n";
   const std::string text = DumpJson(SessionDocument(session));
-  const absl::StatusOr<Json> json = ParseJson("it", text);
+  const absl::StatusOr<JsonDocument> json = ParseJson("it", text);
   ASSERT_TRUE(json.ok());
-  const absl::StatusOr<Session> read = ParseSession(*json);
+  const absl::StatusOr<Session> read = ParseSession(**json);
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(DumpJson(SessionDocument(*read)), text);
   EXPECT_EQ(read->Tokens(), session.Tokens());
