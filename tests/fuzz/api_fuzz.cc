@@ -13,14 +13,14 @@
 #include "serve/api/reply.h"
 #include "serve/api/token_requests.h"
 #include "tests/fuzz/fuzz_input.h"
+#include "tests/fuzz/refusal.h"
 #include "tests/io/tokenizer/test_vocabulary.h"
 
 namespace inlay::serve {
 namespace {
 
-void CheckRefusal(const absl::Status& status) {
-  INLAY_FUZZ_CHECK(absl::IsInvalidArgument(status));
-  INLAY_FUZZ_CHECK(!status.message().empty() && IsValidUtf8(status.message()));
+void CheckApiRefusal(const absl::Status& status) {
+  inlay::CheckRefusal(status);
   for (const Protocol protocol : {Protocol::kChatCompletions, Protocol::kMessages})
     INLAY_FUZZ_CHECK(Json::accept(ErrorBody(protocol, status)));
 }
@@ -70,7 +70,7 @@ void CheckReply(const Call& call) {
 
 template <class T>
 void CheckSmall(const absl::StatusOr<T>& request) {
-  if (!request.ok()) CheckRefusal(request.status());
+  if (!request.ok()) CheckApiRefusal(request.status());
 }
 
 }  // namespace
@@ -90,7 +90,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (kind > 4) return 0;
   const auto call = kind == 4 ? ParseCountTokens(body) : ParseCall(kProtocols[kind], body);
   if (!call.ok()) {
-    CheckRefusal(call.status());
+    CheckApiRefusal(call.status());
     return 0;
   }
   CheckCall(*call);
