@@ -70,9 +70,6 @@ TEST_F(ChatTerminal, OpensWithTheModelItsTypeAndContext) {
   Exit(terminal);
 }
 
-TEST_F(ChatTerminal, ColoursTheTwoVoices) {
-  const std::string typed = "ROMEO:\n/exit\n";
-  EXPECT_THAT(RunOnTerminal(Chat(), typed, Env()).out,
 TEST_F(ChatTerminal, SaysThatTheModelHasNoChatTemplate) {
   EXPECT_THAT(RunOnTerminal({"chat"}, "/exit\n", Env()).out,
               HasSubstr("as plain text, up to 128 tokens (-n); --chat-template"));
@@ -84,6 +81,9 @@ TEST_F(ChatTerminal, SaysThatTheModelHasNoChatTemplate) {
       Not(HasSubstr("no chat template")));
 }
 
+TEST_F(ChatTerminal, ColoursTheTwoVoices) {
+  const std::string typed = "ROMEO:\n/exit\n";
+  EXPECT_THAT(RunOnTerminal(Chat(), typed, Env()).out,
               AllOf(HasSubstr("\x1b[32m"), HasSubstr("\x1b[0m"), HasSubstr("\x1b[2m")));
   EXPECT_THAT(RunOnTerminal(Chat(), typed, Env({{"NO_COLOR", "1"}})).out,
               AllOf(Not(HasSubstr("\x1b[32m")), Not(HasSubstr("\x1b[2m"))));

@@ -17,8 +17,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/about.h"
-#include "base/status_macros.h"
 #include "base/plural.h"
+#include "base/status_macros.h"
 #include "cache/cache_plan.h"
 #include "gemma_like/cache_limit.h"
 #include "gemma_like/chat/chat_renderer.h"
@@ -169,10 +169,10 @@ absl::StatusOr<Json> RequestFields(const ChatFlags& flags) {
   set("top_p", sampling.top_p);
   set("min_p", sampling.min_p);
   set("repeat_penalty", sampling.repeat_penalty);
+  set("repeat_last_n", sampling.repeat_last_n);
   set("presence_penalty", sampling.presence_penalty);
   set("frequency_penalty", sampling.frequency_penalty);
   set("seed", sampling.seed);
-  set("repeat_last_n", sampling.repeat_last_n);
   if (flags.max_tokens.value_or(-1) >= 0) fields["max_tokens"] = *flags.max_tokens;
   if (!flags.stop_texts.empty()) fields["stop"] = flags.stop_texts;
   if (flags.think.has_value()) fields["chat_template_kwargs"]["enable_thinking"] = *flags.think;
@@ -267,6 +267,15 @@ std::string ContinueCommand(const ChatFlags& flags) {
   return command;
 }
 
+// For a chat without a template, whose answers end at `most` tokens (-1: none).
+std::string TemplatelessNote(int64_t most) {
+  return absl::StrCat(
+      "no chat template: the model continues your messages as plain text, ",
+      most >= 0 ? absl::StrCat("up to ", Plural(static_cast<size_t>(most), "token"), " (-n)")
+                : "until the context is full",
+      "; --chat-template NAME or FILE gives one\n");
+}
+
 absl::Status Run(ChatFlags flags) {
   if (!flags.system_file.empty()) {
     INLAY_ASSIGN_OR_RETURN(Input file, Input::Open(flags.system_file));
@@ -281,15 +290,6 @@ absl::Status Run(ChatFlags flags) {
   INLAY_ASSIGN_OR_RETURN(const ChatTemplateChoice chosen,
                          ChatTemplateChoice::Read(flags.chat_template));
   INLAY_ASSIGN_OR_RETURN(const TemplateInputs inputs, TemplateInputs::Read(flags));
-// For a chat without a template, whose answers end at `most` tokens (-1: none).
-std::string TemplatelessNote(int64_t most) {
-  return absl::StrCat(
-      "no chat template: the model continues your messages as plain text, ",
-      most >= 0 ? absl::StrCat("up to ", Plural(static_cast<size_t>(most), "token"), " (-n)")
-                : "until the context is full",
-      "; --chat-template NAME or FILE gives one\n");
-}
-
   INLAY_ASSIGN_OR_RETURN(const std::optional<AnswerShape> shape, ShapeOf(flags.shape));
   // Before the sandbox, which lets none of this be opened.
   LineReader reader(

@@ -325,14 +325,14 @@ absl::Status Run(ServeFlags flags) {
     if (!flags.service.chat_template.empty()) return renderer.status();
     WriteNote(
         absl::StrCat("inlay: no chats, completions alone: ", renderer.status().message(), "\n"));
-  }
-  ServiceOptions options = OptionsOf(flags, model);
-  if (models.draft_model.has_value())
   } else if (chosen.EndsNoAnswer(model) && model.engine->info().embedding_dim == 0) {
     WriteNote(
         "inlay: no chat template: the model continues the messages of a chat as plain text, until "
         "max_tokens, a stop text or the end of the context; --chat-template NAME or FILE gives "
         "one\n");
+  }
+  ServiceOptions options = OptionsOf(flags, model);
+  if (models.draft_model.has_value())
     options.scheduler.draft_model = models.draft_model->engine.get();
   options.answer_log = logs.answers;
   options.access_log = logs.accesses;
