@@ -8,12 +8,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <clocale>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <cwchar>
+#include <cwctype>
 #include <iterator>
 #include <new>
 #include <string>
@@ -48,6 +51,7 @@ struct LibeditApi {
   decltype(&::el_gets) gets = nullptr;
   decltype(&::el_wgetc) wgetc = nullptr;
   decltype(&::el_line) line = nullptr;
+  decltype(&::el_wline) wline = nullptr;
   decltype(&::el_insertstr) insertstr = nullptr;
   decltype(&::el_winsertstr) winsertstr = nullptr;
   decltype(&::el_resize) resize = nullptr;
@@ -69,10 +73,11 @@ struct LibeditApi {
     };
     return find("el_init", init) && find("el_end", end) && find("el_set", set) &&
            find("el_wset", wset) && find("el_get", get) && find("el_gets", gets) &&
-           find("el_wgetc", wgetc) && find("el_line", line) && find("el_insertstr", insertstr) &&
-           find("el_winsertstr", winsertstr) && find("el_resize", resize) &&
-           find("el_source", source) && find("history_init", history_init) &&
-           find("history_end", history_end) && find("history", history);
+           find("el_wgetc", wgetc) && find("el_line", line) && find("el_wline", wline) &&
+           find("el_insertstr", insertstr) && find("el_winsertstr", winsertstr) &&
+           find("el_resize", resize) && find("el_source", source) &&
+           find("history_init", history_init) && find("history_end", history_end) &&
+           find("history", history);
   }
 };
 
@@ -81,6 +86,110 @@ void UseUtf8() {
   std::setlocale(LC_CTYPE, "");
   if (std::strcmp(nl_langinfo(CODESET), "UTF-8") != 0) std::setlocale(LC_CTYPE, "C.UTF-8");
 }
+
+// Whether the terminal wraps lines anew when its width changes. Most do; xterm, st and the Linux
+// console cut them, and each row stays where it is.
+bool TerminalRewraps() {
+  const char* const term_variable = std::getenv("TERM");
+  const absl::string_view term = term_variable == nullptr ? "" : term_variable;
+  if (absl::StartsWith(term, "xterm")) return std::getenv("XTERM_VERSION") == nullptr;
+  return !absl::StartsWith(term, "linux") && term != "st" && !absl::StartsWith(term, "st-");
+}
+
+// Finds the row of the cursor on a terminal that has wrapped an edited line anew: libedit has drawn
+// the line in rows of `drawn` columns, and the terminal shows it in rows of `shown` columns.
+class RowCounter {
+ public:
+  RowCounter(size_t drawn, size_t shown) : drawn_(drawn), shown_(shown) {}
+
+  // Passes a character. `at_once` says whether libedit has drawn it together with all before it:
+  // then it has left out spaces at the end of a row and begun the next one by a line break, so that
+  // the terminal does not join these rows. Where characters came one by one it has written all.
+  // Returns the row in which the character begins, from 0.
+  size_t Pass(wchar_t c, bool at_once) {
+    at_once_ = at_once;
+    if (c == L'\n') {
+      const size_t row = End();
+      BreakLine();
+      drawn_column_ = 0;
+      return row;
+    }
+    if (c == L'\t') {
+      const size_t row = PassCell(1, /*blank=*/true);
+      while (drawn_column_ % 8 != 0) PassCell(1, /*blank=*/true);
+      return row;
+    }
+    const auto wide = static_cast<wint_t>(c);
+    if (std::iswprint(wide) != 0)
+      return PassCell(static_cast<size_t>(std::max(wcwidth(c), 0)), c == L' ');
+    // libedit shows others as ^A, \U+1234 or \U+12345.
+    const bool control = wide < 0x100 && std::iswcntrl(wide) != 0;
+    const int columns = control ? 2 : wide <= 0xffff ? 7 : 8;
+    const size_t row = PassCell(1, /*blank=*/false);
+    for (int i = 1; i < columns; ++i) PassCell(1, /*blank=*/false);
+    return row;
+  }
+
+  // The row of the cursor behind the last character of the line.
+  size_t End() {
+    // libedit writes a cell into the next row as soon as one is full.
+    if (filled_) return PassCell(1, /*blank=*/false);
+    if (at_once_) blanks_ = 0;
+    ShowBlanks();
+    return row_;
+  }
+
+ private:
+  size_t PassCell(size_t width, bool blank) {
+    // libedit fills a row with spaces where a wide character has no room.
+    while (drawn_column_ + width > drawn_) PassCell(1, /*blank=*/true);
+    if (blank) {
+      ++blanks_;
+    } else {
+      ShowBlanks();
+      Show(width);
+    }
+    const size_t last = shown_column_ + blanks_;
+    const size_t row = row_ + (last == 0 ? 0 : (last - 1) / shown_);
+    drawn_column_ += width;
+    filled_ = drawn_column_ == drawn_;
+    if (!filled_) return row;
+    drawn_column_ = 0;
+    if (at_once_ && blanks_ > 0) {
+      BreakLine();
+    } else {
+      ShowBlanks();
+    }
+    return row;
+  }
+
+  void Show(size_t width) {
+    if (shown_column_ + width > shown_) {
+      ++row_;
+      shown_column_ = 0;
+    }
+    shown_column_ += width;
+  }
+
+  void ShowBlanks() {
+    for (; blanks_ > 0; --blanks_) Show(1);
+  }
+
+  // What follows begins a row on every terminal.
+  void BreakLine() {
+    blanks_ = 0;
+    ++row_;
+    shown_column_ = 0;
+    filled_ = false;
+  }
+
+  const size_t drawn_, shown_;
+  size_t drawn_column_ = 0;
+  size_t row_ = 0, shown_column_ = 0;  // on the terminal
+  size_t blanks_ = 0;                  // spaces since then: written only if something follows them
+  bool at_once_ = true;
+  bool filled_ = false;  // the last cell was the last one of a row of libedit's
+};
 
 class Libedit final : public LineEditor {
  public:
@@ -121,6 +230,7 @@ class Libedit final : public LineEditor {
   TypedLine Read(const std::string& prompt, PromptSignals& signals) override {
     prompt_ = prompt;
     signals_ = &signals;
+    drawn_at_once_ = 0;
     typed_ = {};
     Put(kPasteOn);
     // Before the prompt: what is typed as soon as it shows is not for the terminal's own editing.
@@ -225,8 +335,7 @@ class Libedit final : public LineEditor {
     while (true) {
       const int signo = signals_->Wait(STDIN_FILENO);
       if (signo == SIGWINCH) {
-        api_.resize(line_);
-        api_.set(line_, EL_REFRESH);
+        Redraw();
       } else if (signo == SIGTSTP) {
         // The shell gets the terminal as it was, without the prompt's colour; the prompt that is
         // shown again brings that.
@@ -254,6 +363,54 @@ class Libedit final : public LineEditor {
         return 1;
       }
     }
+  }
+
+  // Draws the line anew on a terminal whose size has changed. libedit begins where the cursor is:
+  // it is moved to where the line begins, and what the terminal made of the line is erased.
+  // Allocates nothing: the library calls this.
+  void Redraw() {
+    const size_t drawn = Columns();
+    api_.resize(line_);
+    size_t rows = RowsAboveCursor(drawn, TerminalRewraps() ? Columns() : drawn);
+    Put("\r");
+    for (; rows > 0; --rows) Put("\033[A");
+    Put("\033[J");
+    api_.set(line_, EL_REFRESH);
+    DrawnAtOnce();
+  }
+
+  // All of the line was just drawn, or is drawn when the library goes on.
+  void DrawnAtOnce() {
+    const LineInfoW& line = *api_.wline(line_);
+    drawn_at_once_ = line.lastchar - line.buffer;
+  }
+
+  // The width for which libedit draws.
+  size_t Columns() {
+    int columns = 0;
+    return api_.get(line_, EL_GETTC, "co", &columns) == 0 && columns > 1
+               ? static_cast<size_t>(columns)
+               : 80;
+  }
+
+  size_t RowsAboveCursor(size_t drawn, size_t shown) {
+    RowCounter rows(drawn, shown);
+    bool takes_columns = true;  // false between two \1
+    std::mbstate_t state = {};
+    for (const char& byte : prompt_) {
+      wchar_t character = 0;
+      if (byte == '\1') {
+        takes_columns = !takes_columns;
+      } else if (takes_columns && std::mbrtowc(&character, &byte, 1, &state) == 1) {
+        rows.Pass(character, /*at_once=*/true);
+      }
+    }
+    const LineInfoW& line = *api_.wline(line_);
+    const auto pass = [&](const wchar_t* at) {
+      return rows.Pass(*at, /*at_once=*/at - line.buffer < drawn_at_once_);
+    };
+    for (const wchar_t* at = line.buffer; at < line.cursor; ++at) pass(at);
+    return line.cursor < line.lastchar ? pass(line.cursor) : rows.End();
   }
 
   unsigned char CompleteWord() {
@@ -286,7 +443,10 @@ class Libedit final : public LineEditor {
     }
     if (ended) text.resize(text.size() - kEnd.size());
     std::erase_if(text, [](wchar_t c) { return (c < 32 && c != L'\n' && c != L'\t') || c == 127; });
+    const LineInfoW& line = *api_.wline(line_);
+    const bool alone = line.lastchar == line.buffer;
     if (!text.empty()) api_.winsertstr(line_, text.c_str());
+    if (alone) DrawnAtOnce();
     return typed_.signal != 0 ? CC_EOF : CC_REFRESH;
   }
 
@@ -339,6 +499,7 @@ class Libedit final : public LineEditor {
   History* history_ = nullptr;
   std::string prompt_;
   PromptSignals* signals_ = nullptr;
+  ptrdiff_t drawn_at_once_ = 0;  // so many characters at the beginning of the line
   TypedLine typed_;
 };
 

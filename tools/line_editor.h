@@ -21,8 +21,8 @@ struct TypedLine {
 
 // Editing, history and its search are libedit's (BSD licence). Its library is loaded when it is
 // needed, so that the program starts without it and runs where there is none. Here are only what it
-// does not know: that a paste is one piece of text (bracketed paste), what Tab completes, and what
-// signals mean.
+// does not know: that a paste is one piece of text (bracketed paste), what Tab completes, what
+// signals mean, and where the line stands when the terminal's size has changed.
 class LineEditor {
  public:
   virtual ~LineEditor() = default;

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <pty.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -193,6 +194,23 @@ void Terminal::WaitFor(const std::string& text) {
     }
   }
   seen_ = at + text.size();
+}
+
+void Terminal::ReadUntil(const std::function<bool(const std::string&)>& done) {
+  while (!done(out_)) {
+    if (!ReadSome()) {
+      ADD_FAILURE() << "not what was waited for: " << out_;
+      return;
+    }
+  }
+  seen_ = out_.size();
+}
+
+void Terminal::Resize(unsigned short columns) {
+  winsize size = {};
+  size.ws_row = 24;
+  size.ws_col = columns;
+  EXPECT_EQ(ioctl(terminal_, TIOCSWINSZ, &size), 0);
 }
 
 termios Terminal::Settings() const {

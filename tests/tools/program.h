@@ -62,6 +62,10 @@ class Terminal {
   // Reads until the terminal has shown `text` since the last call; a test failure when it does not
   // come or the program ends.
   void WaitFor(const std::string& text);
+  // Reads until `done` of everything that the terminal has shown; a test failure likewise.
+  void ReadUntil(const std::function<bool(const std::string&)>& done);
+  // Sets the width. A terminal begins without a known one, which programs take for 80.
+  void Resize(unsigned short columns);
   // How the terminal is set up now.
   termios Settings() const;
   pid_t pid() const { return pid_; }
