@@ -280,7 +280,7 @@ std::string Shortened(absl::string_view text, size_t bytes) {
 
 std::string SystemOf(absl::string_view text) { return text == "\"\"" ? "" : std::string(text); }
 
-Completions CompleteChatLine(absl::string_view line, bool runs_here) {
+Completions CompleteChatLine(absl::string_view line, bool runs_here, const WordCompleter& names) {
   Completions found;
   if (!absl::StartsWith(line, "/") || absl::StartsWith(line, "//")) return found;
   const size_t space = line.find(' ');
@@ -298,7 +298,7 @@ Completions CompleteChatLine(absl::string_view line, bool runs_here) {
     return found;
   found.begin = line.find_first_not_of(' ', space);
   if (found.begin == line.npos) found.begin = line.size();
-  found.words = CompletePath(line.substr(found.begin));
+  found.words = names(line.substr(found.begin));
   return found;
 }
 

@@ -63,8 +63,10 @@ std::string ShownTurn(absl::string_view user, absl::string_view answer);
 // The text, or its first `bytes` bytes and dots where it is longer.
 std::string Shortened(absl::string_view text, size_t bytes);
 
-// What Tab completes in a chat: commands that work there, and the files that follow some of them.
-Completions CompleteChatLine(absl::string_view line, bool runs_here);
+// What Tab completes in a chat: commands that work there, and what /save and /load name, by
+// `names`.
+Completions CompleteChatLine(absl::string_view line, bool runs_here,
+                             const WordCompleter& names = CompletePath);
 
 // Reads lines, has messages answered and runs commands until the user ends the chat. Where no user
 // is there to read a note on an error, returns it.

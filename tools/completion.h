@@ -1,4 +1,4 @@
-// What Tab adds to a line of a chat: the names of commands and of files.
+// What Tab adds to a line of a chat: the names of commands, of files and of saved chats.
 #ifndef INLAY_TOOLS_COMPLETION_H_
 #define INLAY_TOOLS_COMPLETION_H_
 
@@ -20,6 +20,9 @@ struct Completions {
 
 // Completes a line up to the cursor.
 using Completer = std::function<Completions(absl::string_view line)>;
+
+// Completes a word: what can stand in the place of `begun`, as Completions::words.
+using WordCompleter = std::function<std::vector<std::string>(absl::string_view begun)>;
 
 // The files and folders whose paths begin with `path`, in which "~/" stands for the home folder.
 // Hidden ones only where their dot is there. Names that a line cannot hold are left out.

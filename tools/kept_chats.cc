@@ -7,9 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/about.h"
@@ -19,6 +21,7 @@
 namespace inlay {
 namespace {
 
+constexpr absl::string_view kBeginning = "chat-";    // of a chat's name
 constexpr char kTimeFormat[] = "%E4Y%m%dT%H%M%E6S";  // of UTC, in a chat's name
 
 // When the chat of this name was kept; nothing where its name does not say.
@@ -42,7 +45,16 @@ absl::Time TimeAfter(const std::vector<std::string>& keys) {
 
 absl::StatusOr<std::string> KeptChats::Prefix() {
   INLAY_ASSIGN_OR_RETURN(const ModelIdentity identity, engine_.Identity());
-  return absl::StrCat("chat-", absl::Hex(identity.weights_hash, absl::kZeroPad16), "-");
+  return absl::StrCat(kBeginning, absl::Hex(identity.weights_hash, absl::kZeroPad16), "-");
+}
+
+bool KeptChats::IsKept(absl::string_view key) {
+  constexpr size_t kDigits = 16;
+  if (!absl::ConsumePrefix(&key, kBeginning) || key.size() <= kDigits) return false;
+  const absl::string_view hash = key.substr(0, kDigits);
+  return key[kDigits] == '-' && std::all_of(hash.begin(), hash.end(), [](unsigned char c) {
+           return absl::ascii_isxdigit(c);
+         });
 }
 
 absl::Status KeptChats::Delete(const std::string& key) {

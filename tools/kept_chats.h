@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "gemma_like/engine.h"
 #include "gemma_like/sessions/chat_session.h"
 #include "io/store/state_store.h"
@@ -23,6 +24,9 @@ namespace inlay {
 class KeptChats {
  public:
   static constexpr size_t kMost = 100;
+
+  // Whether a state of this name is a chat that was kept so, of whichever model.
+  static bool IsKept(absl::string_view key);
 
   // The engine must outlive the object.
   KeptChats(std::shared_ptr<StateStore> store, Engine& engine)

@@ -11,15 +11,12 @@
 
 #include "tests/temp_folder.h"
 #include "tests/tools/program.h"
-#include "tools/chat_loop.h"
-#include "tools/completion.h"
 
 namespace inlay {
 namespace {
 
 namespace fs = std::filesystem;
 using testing::AllOf;
-using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -293,32 +290,6 @@ TEST_F(ChatTerminal, TabCompletesCommandsAndPaths) {
   terminal.WaitFor(folder_.Path("some-long-name") + ": ");
   terminal.WaitFor("> ");
   Exit(terminal);
-}
-
-TEST(Completion, OfCommandsAndPaths) {
-  EXPECT_THAT(CompleteChatLine("/re", true).words, ElementsAre("/regen", "/rewind "));
-  EXPECT_THAT(CompleteChatLine("/ch", false).words, IsEmpty());
-  EXPECT_THAT(CompleteChatLine("/sa", true).words, ElementsAre("/save ", "/save! "));
-  EXPECT_THAT(CompleteChatLine("/s", false).words,
-              ElementsAre("/seed ", "/show ", "/stats", "/system "));
-  EXPECT_THAT(CompleteChatLine("/save x", false).words, IsEmpty());
-  EXPECT_THAT(CompleteChatLine("say /re", true).words, IsEmpty());
-  EXPECT_THAT(CompleteChatLine("//re", true).words, IsEmpty());
-  EXPECT_THAT(CompleteChatLine("/fork x", true).words, IsEmpty());
-  const TempFolder folder;
-  fs::create_directory(folder.Path("sub"));
-  for (const char* name : {"some", "so\nme", ".hidden", "other"}) WriteFile(folder.Path(name), "");
-  const std::string path = folder.path() + "/";
-  EXPECT_THAT(CompletePath(path), ElementsAre(path + "other ", path + "some ", path + "sub/"));
-  EXPECT_THAT(CompletePath(path + "s"), ElementsAre(path + "some ", path + "sub/"));
-  EXPECT_THAT(CompletePath(path + ".h"), ElementsAre(path + ".hidden "));
-  EXPECT_THAT(CompletePath(path + "none/x"), IsEmpty());
-  const Completions found = CompleteChatLine("/save  " + path + "ot", true);
-  EXPECT_EQ(found.begin, 7u);
-  EXPECT_THAT(found.words, ElementsAre(path + "other "));
-  EXPECT_EQ(CommonBeginning({"/fork ", "/forks"}), "/fork");
-  EXPECT_EQ(CommonBeginning({"a\u00e9", "a\u00e8"}), "a") << "no half of a character";
-  EXPECT_EQ(CommonBeginning({}), "");
 }
 
 TEST_F(ChatTerminal, IsKeptWhateverHappens) {

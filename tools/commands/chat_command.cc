@@ -16,6 +16,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "base/about.h"
 #include "base/plural.h"
 #include "base/status_macros.h"
@@ -35,6 +36,7 @@
 #include "serve/service/api_keys.h"
 #include "tools/chat_loop.h"
 #include "tools/commands/commands.h"
+#include "tools/completion.h"
 #include "tools/flags/chat_template_flag.h"
 #include "tools/flags/draft_flags.h"
 #include "tools/flags/model_flags.h"
@@ -249,6 +251,18 @@ absl::StatusOr<std::shared_ptr<StateStore>> OpenKept(const ChatFlags& flags,
   return nullptr;
 }
 
+// Completes what /save and /load name: paths, or where there is a store its names. The chats that
+// are kept there without a name are left out, since /chats reaches them.
+WordCompleter NamesIn(const std::shared_ptr<StateStore>& store) {
+  if (store == nullptr) return CompletePath;
+  return [store](absl::string_view begun) {
+    std::vector<std::string> names = store->List(begun).value_or(std::vector<std::string>());
+    std::erase_if(names, KeptChats::IsKept);
+    for (std::string& name : names) name += ' ';
+    return names;
+  };
+}
+
 // The command that goes on with the chat later, with what the conversation depends on.
 std::string ContinueCommand(const ChatFlags& flags) {
   std::string command = "inlay chat";
@@ -292,13 +306,15 @@ absl::Status Run(ChatFlags flags) {
   INLAY_ASSIGN_OR_RETURN(const TemplateInputs inputs, TemplateInputs::Read(flags));
   INLAY_ASSIGN_OR_RETURN(const std::optional<AnswerShape> shape, ShapeOf(flags.shape));
   // Before the sandbox, which lets none of this be opened.
-  LineReader reader(
-      [](absl::string_view line) { return CompleteChatLine(line, /*runs_here=*/true); },
-      HistoryFile(flags));
   std::shared_ptr<StateStore> store;
   if (!flags.store.empty()) {
     INLAY_ASSIGN_OR_RETURN(store, OpenStore(flags.store, "--store"));
   }
+  LineReader reader(
+      [names = NamesIn(store)](absl::string_view line) {
+        return CompleteChatLine(line, /*runs_here=*/true, names);
+      },
+      HistoryFile(flags));
   INLAY_ASSIGN_OR_RETURN(std::shared_ptr<StateStore> keeps,
                          OpenKept(flags, store, reader.interactive()));
   // The user may want to save the chat, which needs the hash of the weights.
