@@ -17,7 +17,8 @@ struct RedisOptions {
   std::string password = {};  // none if empty
   int database = 0;
   std::string prefix = "inlay:";  // of all keys on the server
-  // Of a state, from the last time that it was stored: then the server deletes it. Zero: never.
+  // Of a state, from the last time that it was stored or StateStore::MarkUsed was called: then the
+  // server deletes it. Zero: never.
   absl::Duration expiry = absl::ZeroDuration();
   // The limit for connecting and for each command as a whole. It does not cover the lookup of the
   // host's name, which the system does.

@@ -194,6 +194,12 @@ absl::Status RedisState::Publish(const RedisManifest& manifest, StateTag replace
       absl::StrCat("the server has lost chunks of state '", key_, "' while it was written"));
 }
 
+absl::Status RedisState::BeginExpiry() {
+  INLAY_ASSIGN_OR_RETURN(const RedisReply reply,
+                         connection_->Command({"PEXPIRE", server_key_, expiry_}));
+  return reply.kind == RedisReply::Kind::kInteger ? absl::OkStatus() : Unexpected("PEXPIRE");
+}
+
 void RedisState::Discard(const RedisManifest& manifest) noexcept {
   try {
     connection_->Command({"UNLINK", UnfinishedKey(manifest)}).IgnoreError();

@@ -69,6 +69,9 @@ class RedisState {
   // one of this tag; Aborted when that is no longer there.
   absl::Status Publish(const RedisManifest& manifest, StateTag replaced);
 
+  // The state, if there is one, expires as the options say, from now on.
+  absl::Status BeginExpiry();
+
   // Deletes the chunks that were put, if the server still answers and there is memory to ask it;
   // else they expire.
   void Discard(const RedisManifest& manifest) noexcept;

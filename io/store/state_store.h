@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "base/byte_stream.h"
 
 namespace inlay {
@@ -72,6 +73,16 @@ class StateStore {
   // but for a first call, and on Redis one an hour. What other programs have stored or deleted may
   // be missing from the number until List is called: whoever refuses something for it lists before.
   virtual absl::StatusOr<size_t> Count(absl::string_view prefix) = 0;
+
+  // States that nobody uses: a state is used when it is stored, and when MarkUsed is called. Get is
+  // no use of it. MarkUsed is OK also for a key without a state.
+  virtual absl::Status MarkUsed(absl::string_view key) = 0;
+  // The keys that begin with `prefix` of states that were not used for `time`, in no order. None on
+  // Redis, which deletes such states itself (RedisOptions::expiry).
+  virtual absl::StatusOr<std::vector<std::string>> ListUnused(absl::string_view prefix,
+                                                              absl::Duration time) = 0;
+  // Deletes a state that ListUnused has named, unless it was used since. OK also where it is gone.
+  virtual absl::Status DeleteUnused(absl::string_view key, absl::Duration time) = 0;
 };
 
 absl::Status CheckStateKey(absl::string_view key);

@@ -101,6 +101,13 @@ void Erase(absl::string_view key, Container& container) {
   if (const auto found = container.find(key); found != container.end()) container.erase(found);
 }
 
+// When the file or folder was last changed.
+absl::Time ChangeOf(const std::string& path) {
+  struct stat info;
+  return stat(path.c_str(), &info) == 0 ? absl::TimeFromTimespec(info.st_mtim)
+                                        : absl::InfinitePast();
+}
+
 absl::StatusOr<std::unique_ptr<StateReader>> OpenStateFile(const std::string& path, StateTag tag) {
   INLAY_ASSIGN_OR_RETURN(OpenFile file, OpenFile::Open(path, O_RDONLY));
   return std::make_unique<FileStateReader>(path, std::move(file), tag);
@@ -130,7 +137,7 @@ class FileStateWriter final : public StateWriter {
     if (replaced_ != kAnyStateTag && replaced_ != store_.TagOf(shard, key_))
       return StateWasReplaced(key_);
     // Also where Commit fails, as the file may have its name then.
-    shard.tags.insert_or_assign(key_, ++shard.last_tag);
+    shard.known.insert_or_assign(key_, FileStore::Known{++shard.last_tag, store_.clocks_.steady()});
     std::set<std::string, std::less<>> own = {key_};  // now, as later nothing may fail
     const absl::Status status = file_.Commit();
     // Not before the file has its name: a count that begins meanwhile reads the folder.
@@ -146,6 +153,9 @@ class FileStateWriter final : public StateWriter {
   AtomicFile file_;
 };
 
+FileStore::FileStore(std::string folder, FileStoreClocks clocks)
+    : folder_(std::move(folder)), clocks_(std::move(clocks)), last_change_(ChangeOf(folder_)) {}
+
 std::string FileStore::Path(absl::string_view key) const {
   return absl::StrCat(folder_, "/", key, kSuffix);
 }
@@ -158,8 +168,8 @@ StateTag FileStore::TagOf(const Shard& shard, absl::string_view key) const {
   struct stat info;
   // Another error does not say that there is none.
   if (stat(Path(key).c_str(), &info) != 0 && errno == ENOENT) return kNoStateTag;
-  const auto it = shard.tags.find(key);
-  return it == shard.tags.end() ? kFound : it->second;
+  const auto it = shard.known.find(key);
+  return it == shard.known.end() ? kFound : it->second.tag;
 }
 
 absl::StatusOr<std::unique_ptr<StateWriter>> FileStore::PutOver(absl::string_view key,
@@ -179,42 +189,119 @@ absl::StatusOr<std::unique_ptr<StateReader>> FileStore::Get(absl::string_view ke
 
 absl::Status FileStore::Delete(absl::string_view key) {
   INLAY_RETURN_IF_ERROR(CheckStateKey(key));
-  const std::string path = Path(key);
   Shard& shard = ShardOf(key);
   const std::lock_guard lock(shard.mutex);
+  INLAY_RETURN_IF_ERROR(Unlink(shard, key));
+  return SyncFolderOf(Path(key));
+}
+
+absl::Status FileStore::Unlink(Shard& shard, absl::string_view key) {
+  const std::string path = Path(key);
   const bool deleted = unlink(path.c_str()) == 0;
   const int error = errno;
   if (deleted || error == ENOENT) {
     // A later state of this key has another tag, as tags only grow.
-    Erase(key, shard.tags);
+    Erase(key, shard.known);
     const std::lock_guard counted_lock(counted_mutex_);
     if (counted_.has_value()) Erase(key, *counted_);
   }
-  if (deleted) return SyncFolderOf(path);
+  if (deleted) return absl::OkStatus();
   return absl::ErrnoToStatus(error, absl::StrCat(path, " cannot be deleted"));
 }
 
-absl::StatusOr<std::vector<std::string>> FileStore::Find(absl::string_view prefix,
-                                                         size_t most) const {
+absl::Status FileStore::MarkUsed(absl::string_view key) {
+  INLAY_RETURN_IF_ERROR(CheckStateKey(key));
+  const std::string path = Path(key);
+  Shard& shard = ShardOf(key);
+  const std::lock_guard lock(shard.mutex);
+  const bool marked = utimensat(AT_FDCWD, path.c_str(), nullptr, 0) == 0;
+  const int error = errno;
+  if (!marked && error == ENOENT) return absl::OkStatus();
+  shard.known.try_emplace(std::string(key)).first->second.used = clocks_.steady();
+  if (marked) return absl::OkStatus();
+  return absl::ErrnoToStatus(error, absl::StrCat(path, " cannot be marked as used"));
+}
+
+absl::StatusOr<std::vector<std::string>> FileStore::ListUnused(absl::string_view prefix,
+                                                               absl::Duration time) {
+  std::vector<std::pair<std::string, absl::Time>> found;  // and when their files were changed
+  INLAY_RETURN_IF_ERROR(ForEach(prefix, [&](absl::string_view key, const struct stat& file) {
+    found.emplace_back(key, absl::TimeFromTimespec(file.st_mtim));
+    return true;
+  }));
+  SetFileTime(found, time);
+  std::vector<std::string> keys;
+  for (auto& [key, changed] : found) {
+    Shard& shard = ShardOf(key);
+    const std::lock_guard lock(shard.mutex);
+    if (UnusedFor(shard, key, changed) >= time) keys.push_back(std::move(key));
+  }
+  return keys;
+}
+
+void FileStore::SetFileTime(absl::Span<const std::pair<std::string, absl::Time>> found,
+                            absl::Duration time) {
+  const absl::Time system = clocks_.system();
+  absl::Time newest = absl::InfinitePast();
+  // Times in the future tell of a clock that was wrong.
+  const auto add = [&](absl::Time changed) {
+    if (changed <= system) newest = std::max(newest, changed);
+  };
+  add(last_change_);
+  for (const auto& [key, changed] : found) add(changed);
+  const bool has_newest = newest > absl::InfinitePast();
+  const absl::Time now = has_newest ? std::min(system, newest + time / 2) : system;
+  const std::lock_guard lock(unused_mutex_);
+  if (!file_time_.has_value()) file_time_ = now - clocks_.steady();
+}
+
+absl::Duration FileStore::UnusedFor(const Shard& shard, absl::string_view key, absl::Time changed) {
+  const absl::Time now = clocks_.steady();
+  if (const auto it = shard.known.find(key); it != shard.known.end()) return now - it->second.used;
+  const std::lock_guard lock(unused_mutex_);
+  return file_time_.has_value() ? now + *file_time_ - changed : absl::ZeroDuration();
+}
+
+absl::Status FileStore::DeleteUnused(absl::string_view key, absl::Duration time) {
+  INLAY_RETURN_IF_ERROR(CheckStateKey(key));
+  Shard& shard = ShardOf(key);
+  const std::lock_guard lock(shard.mutex);
+  struct stat file;
+  if (stat(Path(key).c_str(), &file) != 0) return absl::OkStatus();
+  if (UnusedFor(shard, key, absl::TimeFromTimespec(file.st_mtim)) < time) return absl::OkStatus();
+  // The folder is not synced: a state that a loss of power brings back is unused all the same.
+  const absl::Status deleted = Unlink(shard, key);
+  return absl::IsNotFound(deleted) ? absl::OkStatus() : deleted;
+}
+
+absl::Status FileStore::ForEach(
+    absl::string_view prefix,
+    const std::function<bool(absl::string_view key, const struct stat& file)>& act) const {
   const auto failed = [this](int error) {
     return absl::ErrnoToStatus(error, absl::StrCat(folder_, " cannot be listed"));
   };
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(folder_.c_str()), closedir);
   if (folder == nullptr) return failed(errno);
-  std::vector<std::string> keys;
   while (true) {
     errno = 0;
     const dirent* entry = readdir(folder.get());
     if (entry == nullptr && errno != 0) return failed(errno);
-    if (entry == nullptr) break;
+    if (entry == nullptr) return absl::OkStatus();
     absl::string_view key = entry->d_name;
     if (!absl::ConsumeSuffix(&key, kSuffix) || !absl::StartsWith(key, prefix)) continue;
-    struct stat info;
-    if (!CheckStateKey(key).ok() || stat(Path(key).c_str(), &info) != 0) continue;
-    if (!S_ISREG(info.st_mode)) continue;
-    keys.emplace_back(key);
-    if (keys.size() > most) break;
+    struct stat file;
+    if (!CheckStateKey(key).ok() || stat(Path(key).c_str(), &file) != 0) continue;
+    if (S_ISREG(file.st_mode) && !act(key, file)) return absl::OkStatus();
   }
+}
+
+absl::StatusOr<std::vector<std::string>> FileStore::Find(absl::string_view prefix,
+                                                         size_t most) const {
+  std::vector<std::string> keys;
+  INLAY_RETURN_IF_ERROR(ForEach(prefix, [&](absl::string_view key, const struct stat&) {
+    keys.emplace_back(key);
+    return keys.size() <= most;
+  }));
   return keys;
 }
 

@@ -34,7 +34,8 @@ class MemoryStateWriter final : public StateWriter {
                                                        " bytes has no place beside the others' ",
                                                        others, " of ", store_.most_bytes_));
     }
-    store_.states_.insert_or_assign(key_, MemoryStore::State{std::move(state), ++store_.last_tag_});
+    store_.states_.insert_or_assign(
+        key_, MemoryStore::State{std::move(state), ++store_.last_tag_, store_.now_()});
     store_.bytes_ = others + size;  // only now, as there may have been no memory for the state
     return absl::OkStatus();
   }
@@ -93,9 +94,13 @@ absl::Status MemoryStore::Delete(absl::string_view key) {
   std::lock_guard<std::mutex> lock(mutex_);
   const auto it = states_.find(std::string(key));
   if (it == states_.end()) return NoSuchState(key);
-  bytes_ -= it->second.bytes->size();
-  states_.erase(it);
+  Erase(it);
   return absl::OkStatus();
+}
+
+void MemoryStore::Erase(States::iterator state) {
+  bytes_ -= state->second.bytes->size();
+  states_.erase(state);
 }
 
 absl::StatusOr<std::vector<std::string>> MemoryStore::List(absl::string_view prefix) {
@@ -116,6 +121,34 @@ absl::StatusOr<size_t> MemoryStore::Count(absl::string_view prefix) {
        it != states_.end() && absl::StartsWith(it->first, prefix); ++it)
     ++count;
   return count;
+}
+
+absl::Status MemoryStore::MarkUsed(absl::string_view key) {
+  INLAY_RETURN_IF_ERROR(CheckStateKey(key));
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto it = states_.find(std::string(key));
+  if (it != states_.end()) it->second.used = now_();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::string>> MemoryStore::ListUnused(absl::string_view prefix,
+                                                                 absl::Duration time) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const absl::Time now = now_();
+  std::vector<std::string> keys;
+  for (auto it = states_.lower_bound(std::string(prefix));
+       it != states_.end() && absl::StartsWith(it->first, prefix); ++it) {
+    if (now - it->second.used >= time) keys.push_back(it->first);
+  }
+  return keys;
+}
+
+absl::Status MemoryStore::DeleteUnused(absl::string_view key, absl::Duration time) {
+  INLAY_RETURN_IF_ERROR(CheckStateKey(key));
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto it = states_.find(std::string(key));
+  if (it != states_.end() && now_() - it->second.used >= time) Erase(it);
+  return absl::OkStatus();
 }
 
 }  // namespace inlay

@@ -149,6 +149,18 @@ class RedisStore final : public StateStore {
     return CountRedisStates(*connection, options_, prefix);
   }
 
+  absl::Status MarkUsed(absl::string_view key) override {
+    if (options_.expiry == absl::ZeroDuration()) return CheckStateKey(key);
+    INLAY_ASSIGN_OR_RETURN(RedisState state, Open(key));
+    return state.BeginExpiry();
+  }
+
+  // The server deletes them itself.
+  absl::StatusOr<std::vector<std::string>> ListUnused(absl::string_view, absl::Duration) override {
+    return std::vector<std::string>();
+  }
+  absl::Status DeleteUnused(absl::string_view, absl::Duration) override { return absl::OkStatus(); }
+
  private:
   absl::StatusOr<RedisState> Open(absl::string_view key) {
     INLAY_RETURN_IF_ERROR(CheckStateKey(key));

@@ -16,9 +16,9 @@ namespace inlay {
 // the rename are one atomic step, so chunks never outlive their manifest, and of the writers of
 // several processes that would replace one state with PutOver only the first does. If the state is
 // replaced or deleted while it is read, the reader gets Aborted. Each Put, Get and Delete has a
-// connection to itself while it lasts. Each Put begins RedisOptions::expiry anew, in the same step.
-// List and Count read an index beside the states (see RedisIndexKey). All keys of a command are in
-// one slot of a cluster, which refuses the index and is searched instead.
+// connection to itself while it lasts. Each Put begins RedisOptions::expiry anew, in the same step,
+// and so does MarkUsed. List and Count read an index beside the states (see RedisIndexKey). All
+// keys of a command are in one slot of a cluster, which refuses the index and is searched instead.
 //
 // A server that fails, sends wrong data or never answers causes an error after at most
 // RedisOptions::timeout: Unavailable, DeadlineExceeded, or DataLoss for what cannot be a state. The

@@ -442,7 +442,8 @@ std::unique_ptr<SessionRoutes> ModelService::MakeSessions(Scheduler* scheduler) 
             return [log](const AnswerEnd& end) { log(0, end); };
           },
           .note = options_.note},
-      session_memory_ != nullptr ? session_memory_ : options_.sessions);
+      session_memory_ != nullptr ? session_memory_ : options_.sessions,
+      SessionLimits{.ttl = options_.session_ttl});
 }
 
 void ModelService::Sessions(const Visit& visit) {

@@ -39,6 +39,8 @@ struct ServiceOptions {
   // Where sessions are kept; null: in memory, as long as the service lives, in at most a quarter of
   // SchedulerOptions::memory and 1 GiB.
   std::shared_ptr<StateStore> sessions = nullptr;
+  // How long they are kept: see SessionLimits::ttl.
+  absl::Duration session_ttl = absl::ZeroDuration();
   // Told what the operator is to know and clients are not: errors of the store of sessions in full,
   // and failures of the server's own (see Failures). On any thread; may be null.
   std::function<void(absl::string_view sentence)> note = nullptr;

@@ -77,6 +77,7 @@ SessionRoutes::SessionRoutes(const SessionHost& host, std::shared_ptr<StateStore
       prompts_(host.tokenizer, host.renderer, host.markers),
       vocabulary_(VocabularyOf(host.tokenizer)),
       store_(std::move(store), limits, host.note),
+      expiry_(store_),
       savers_(kSavers),
       threads_(std::make_unique<Workers>(kThreads)) {}
 

@@ -27,6 +27,7 @@
 #include "serve/service/session_turn.h"
 #include "serve/service/visit.h"
 #include "serve/service/workers.h"
+#include "serve/sessions/session_expiry.h"
 #include "serve/sessions/session_store.h"
 
 namespace inlay::serve {
@@ -118,6 +119,7 @@ class SessionRoutes {
   const SessionPrompts prompts_;
   const std::string vocabulary_;
   SessionStore store_;
+  SessionExpiry expiry_;
   struct Entry {
     std::weak_ptr<RunningTurn> turn;
     uint64_t answer = 0;  // 0: not submitted yet

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <optional>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/types/span.h"
@@ -42,12 +43,22 @@ auto ReadWhole(Read read) {
   return result;
 }
 
+constexpr absl::string_view kPrefix = "s.";
+
+// Other programs' states may begin with kPrefix, too.
+bool IsSessionKey(absl::string_view key) {
+  constexpr size_t kDigits = 32;
+  return absl::ConsumePrefix(&key, kPrefix) && key.size() > kDigits + 1 && key[kDigits] == '.' &&
+         std::all_of(key.begin(), key.begin() + kDigits,
+                     [](unsigned char c) { return absl::ascii_isxdigit(c); });
+}
+
 // 128 bits of hash, so that two clients never share keys.
 std::string PrefixOf(absl::string_view client) {
   const uint64_t first = Xxh64Of(client.data(), client.size(), 1);
   const uint64_t second = Xxh64Of(client.data(), client.size(), 2);
-  return absl::StrCat("s.", absl::Hex(first, absl::kZeroPad16), absl::Hex(second, absl::kZeroPad16),
-                      ".");
+  return absl::StrCat(kPrefix, absl::Hex(first, absl::kZeroPad16),
+                      absl::Hex(second, absl::kZeroPad16), ".");
 }
 
 std::string KeyOf(absl::string_view client, absl::string_view name) {
@@ -172,12 +183,14 @@ void SessionStore::Release(const std::string& key) {
 absl::StatusOr<SessionStore::Hold> SessionStore::Acquire(absl::string_view client,
                                                          absl::string_view name) {
   INLAY_RETURN_IF_ERROR(CheckSessionName(name));
-  std::string key = KeyOf(client, name);
+  if (std::optional<Hold> hold = TryHold(KeyOf(client, name))) return *std::move(hold);
+  return absl::AbortedError(absl::StrCat(
+      "the session ", name, " is being changed by another request: try again when it has ended"));
+}
+
+std::optional<SessionStore::Hold> SessionStore::TryHold(std::string key) {
   const std::lock_guard lock(mutex_);
-  if (!held_.insert(key).second) {
-    return absl::AbortedError(absl::StrCat(
-        "the session ", name, " is being changed by another request: try again when it has ended"));
-  }
+  if (!held_.insert(key).second) return std::nullopt;
   return Hold(this, std::move(key));
 }
 
@@ -203,6 +216,8 @@ absl::StatusOr<std::pair<Session, StateTag>> SessionStore::LoadTagged(const std:
       INLAY_RETURN_IF_ERROR(errors_.OfStore(reader.status()));
       INLAY_ASSIGN_OR_RETURN(Session session,
                              ReadSession(**reader, limits_.most_bytes, {key, name, errors_}));
+      // It was read all the same where that fails.
+      if (limits_.ttl > absl::ZeroDuration()) store_->MarkUsed(key).IgnoreError();
       return Loaded(std::move(session), (*reader)->tag());
     });
   });
@@ -307,6 +322,23 @@ absl::StatusOr<std::vector<SessionSummary>> SessionStore::ReadList(absl::string_
     sessions.push_back(*std::move(summary));
   }
   return sessions;
+}
+
+void SessionStore::RemoveUnused(const std::function<bool()>& stop) noexcept {
+  if (limits_.ttl <= absl::ZeroDuration()) return;
+  // Without memory the next time will do.
+  OrOutOfMemory("unused sessions", [&] {
+    const absl::StatusOr<std::vector<std::string>> keys = store_->ListUnused(kPrefix, limits_.ttl);
+    INLAY_RETURN_IF_ERROR(errors_.OfStore(keys.status()));
+    for (const std::string& key : *keys) {
+      if (stop()) break;
+      if (!IsSessionKey(key)) continue;
+      const std::optional<Hold> hold = TryHold(key);
+      // An error is told, and keeps no others from being removed.
+      if (hold.has_value()) errors_.OfStore(store_->DeleteUnused(key, limits_.ttl)).IgnoreError();
+    }
+    return absl::OkStatus();
+  }).IgnoreError();
 }
 
 }  // namespace inlay::serve

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -26,6 +27,8 @@ namespace inlay::serve {
 struct SessionLimits {
   size_t most_sessions = 1000;           // of one client
   size_t most_bytes = size_t{32} << 20;  // of one session as a document
+  // How long a session is kept after its last use: Load, or what stores it. Zero: for ever.
+  absl::Duration ttl = absl::ZeroDuration();
   // Of a store that hangs: see StoreGate.
   absl::Duration long_wait = absl::Seconds(1);
   absl::Duration rest = absl::Seconds(1);
@@ -106,6 +109,11 @@ class SessionStore {
   // The client's sessions by their names, ascending, with those that cannot be read.
   absl::StatusOr<std::vector<SessionSummary>> List(absl::string_view client);
 
+  // Removes the sessions, of all clients, that were not used for SessionLimits::ttl, but none that
+  // is held, until `stop()` becomes true; nothing without a ttl, or on Redis, which does it itself.
+  // Waits for the store, of whose errors `note` is told. To be called from one thread.
+  void RemoveUnused(const std::function<bool()>& stop) noexcept;
+
   const SessionLimits& limits() const { return limits_; }
   // See StoreErrors.
   bool up() const { return errors_.up(); }
@@ -116,6 +124,8 @@ class SessionStore {
   // The session under this key, and its tag.
   absl::StatusOr<std::pair<Session, StateTag>> LoadTagged(const std::string& key,
                                                           absl::string_view name);
+  // Nothing where somebody holds it.
+  std::optional<Hold> TryHold(std::string key);
   void Release(const std::string& key);
 
   const std::shared_ptr<StateStore> store_;

@@ -226,6 +226,7 @@ ServiceOptions OptionsOf(const ServeFlags& flags, const LoadedModel& model) {
   options.own_sessions_only = flags.own_sessions_only;
   options.share_prefixes = flags.share_prefixes;
   options.parsing.drop_billing_line = !flags.keep_billing_line;
+  options.session_ttl = absl::Seconds(flags.sessions.ttl);
   if (flags.timeout > 0) options.deadline = absl::Seconds(flags.timeout);
   return options;
 }

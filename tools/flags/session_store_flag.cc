@@ -118,8 +118,6 @@ absl::StatusOr<std::shared_ptr<StateStore>> OpenStore(const std::string& place,
 
 absl::StatusOr<std::shared_ptr<StateStore>> OpenSessionStore(const SessionStoreFlags& flags) {
   const std::string& place = flags.place;
-  if (flags.ttl > 0 && !IsRedis(place))
-    return UsageError("--sessions-ttl needs --sessions redis://HOST: no other sessions expire");
   if (place == "memory") return nullptr;
   INLAY_ASSIGN_OR_RETURN(
       std::shared_ptr<StateStore> store,
@@ -131,7 +129,7 @@ absl::StatusOr<std::shared_ptr<StateStore>> OpenSessionStore(const SessionStoreF
     return store;
   }
   // No other server may use the folder at the same time: each would overwrite what the other has
-  // stored since.
+  // stored since. The store comes first, as it reads when the folder was last changed.
   INLAY_ASSIGN_OR_RETURN(FileLock lock, FileLock::Acquire(absl::StrCat(place, "/server")));
   if (!lock.excludes_others()) {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -156,9 +154,10 @@ void AddSessionStoreFlags(CLI::App& command, SessionStoreFlags& flags) {
       ->type_name("memory|FOLDER|URL")
       ->envname("INLAY_SESSIONS");
   command
-      .add_option("--sessions-ttl", flags.ttl,
-                  "seconds after its last change that a session on Redis is deleted; 0: never "
-                  "(default)")
+      .add_option(
+          "--sessions-ttl", flags.ttl,
+          "seconds without use after which a session is removed; it is used by what changes "
+          "or reads it, lists apart; 0: never (default)")
       ->check(Between(0, 1e9));
 }
 

@@ -15,7 +15,7 @@ namespace inlay {
 
 struct SessionStoreFlags {
   std::string place = "memory";
-  double ttl = 0;  // seconds; 0: for ever
+  double ttl = 0;  // seconds without use; 0: for ever
 };
 
 // --sessions and --sessions-ttl
@@ -31,9 +31,9 @@ absl::StatusOr<std::shared_ptr<StateStore>> OpenStore(const std::string& place,
                                                       absl::string_view flag);
 
 // The store of inlay serve at "memory", "redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]" or in an
-// existing folder; null for "memory". A usage error for what is none of these, or for sessions that
-// are to expire elsewhere than on Redis; an error of the store when it cannot be listed, or when
-// its user lacks a right on Redis, so that a server does not begin with a store that fails.
+// existing folder; null for "memory". A usage error for what is none of these; an error of the
+// store when it cannot be listed, or when its user lacks a right on Redis, so that a server does
+// not begin with a store that fails.
 absl::StatusOr<std::shared_ptr<StateStore>> OpenSessionStore(const SessionStoreFlags& flags);
 
 // The options that a redis:// address stands for. In the user's name and the password, %XX is the

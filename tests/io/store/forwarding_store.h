@@ -28,6 +28,14 @@ class ForwardingStore : public StateStore {
     return store_->List(prefix);
   }
   absl::StatusOr<size_t> Count(absl::string_view prefix) override { return store_->Count(prefix); }
+  absl::Status MarkUsed(absl::string_view key) override { return store_->MarkUsed(key); }
+  absl::StatusOr<std::vector<std::string>> ListUnused(absl::string_view prefix,
+                                                      absl::Duration time) override {
+    return store_->ListUnused(prefix, time);
+  }
+  absl::Status DeleteUnused(absl::string_view key, absl::Duration time) override {
+    return store_->DeleteUnused(key, time);
+  }
 
  private:
   const std::shared_ptr<StateStore> store_;

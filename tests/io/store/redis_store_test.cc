@@ -221,7 +221,7 @@ TEST_F(RedisStoreTest, LeavesNothingBehind) {
   EXPECT_EQ(KeysOnServer(), 0);
 }
 
-// From the last time that it was stored, whoever stores it.
+// From the last time that it was stored or marked as used, whoever does that.
 TEST_F(RedisStoreTest, StatesExpireWhereThatIsAskedFor) {
   const auto store = Must(OpenRedisStore({.port = server_.port(), .expiry = absl::Seconds(100)}));
   const auto ttl = [this] {
@@ -234,6 +234,11 @@ TEST_F(RedisStoreTest, StatesExpireWhereThatIsAskedFor) {
     Eval("return redis.call('EXPIRE', 'inlay:a', 20)");
     ExpectState(*store, "a", RandomBytes(1'200'000, 1));
     EXPECT_LE(ttl(), 20) << "it was read, not stored";
+    ASSERT_TRUE(store->MarkUsed("a").ok());
+    EXPECT_GT(ttl(), 90);
+    Eval("return redis.call('EXPIRE', 'inlay:a', 20)");
+    ASSERT_TRUE(store_->MarkUsed("a").ok());
+    EXPECT_LE(ttl(), 20) << "by a server that keeps it";
   }
   ASSERT_TRUE(PutState(*store_, "a", {1}).ok());
   EXPECT_EQ(ttl(), -1) << "by a server that keeps it";
@@ -242,6 +247,7 @@ TEST_F(RedisStoreTest, StatesExpireWhereThatIsAskedFor) {
   ASSERT_TRUE(PutState(*brief, "a", {2}).ok());
   absl::SleepFor(absl::Milliseconds(20));
   EXPECT_TRUE(absl::IsNotFound(GetState(*store, "a").status()));
+  EXPECT_TRUE(store->MarkUsed("a").ok());
   EXPECT_EQ(ListStates(*store, ""), std::vector<std::string>{});
   EXPECT_FALSE(OpenRedisStore({.expiry = absl::Microseconds(1)}).ok());
   EXPECT_FALSE(OpenRedisStore({.expiry = -absl::Seconds(1)}).ok());
