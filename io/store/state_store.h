@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -73,6 +74,9 @@ class StateStore {
   // but for a first call, and on Redis one an hour. What other programs have stored or deleted may
   // be missing from the number until List is called: whoever refuses something for it lists before.
   virtual absl::StatusOr<size_t> Count(absl::string_view prefix) = 0;
+  // The number of all keys, as far as this object knows it without waiting for a disk or a server:
+  // in a folder only once Count was called, and on Redis never.
+  virtual std::optional<size_t> KnownCount() = 0;
 
   // States that nobody uses: a state is used when it is stored, and when MarkUsed is called. Get is
   // no use of it. MarkUsed is OK also for a key without a state.

@@ -143,6 +143,7 @@ class FileStateWriter final : public StateWriter {
     // Not before the file has its name: a count that begins meanwhile reads the folder.
     const std::lock_guard counted_lock(store_.counted_mutex_);
     if (store_.counted_.has_value()) store_.counted_->merge(own);
+    store_.UpdateKnownCount();
     return status;
   }
 
@@ -204,6 +205,7 @@ absl::Status FileStore::Unlink(Shard& shard, absl::string_view key) {
     Erase(key, shard.known);
     const std::lock_guard counted_lock(counted_mutex_);
     if (counted_.has_value()) Erase(key, *counted_);
+    UpdateKnownCount();
   }
   if (deleted) return absl::OkStatus();
   return absl::ErrnoToStatus(error, absl::StrCat(path, " cannot be deleted"));
@@ -316,6 +318,7 @@ absl::StatusOr<std::vector<std::string>> FileStore::List(absl::string_view prefi
                       return absl::StartsWith(key, prefix);
                     }));
     counted_->insert(keys.begin(), keys.end());
+    UpdateKnownCount();
   }
   return keys;
 }
@@ -326,12 +329,18 @@ absl::StatusOr<size_t> FileStore::Count(absl::string_view prefix) {
     INLAY_ASSIGN_OR_RETURN(const std::vector<std::string> keys,
                            Find("", std::numeric_limits<size_t>::max()));
     counted_.emplace(keys.begin(), keys.end());
+    UpdateKnownCount();
   }
   size_t count = 0;
   for (auto at = counted_->lower_bound(prefix);
        at != counted_->end() && absl::StartsWith(*at, prefix); ++at)
     ++count;
   return count;
+}
+
+std::optional<size_t> FileStore::KnownCount() {
+  const size_t count = known_count_;
+  return count == kNotCounted ? std::nullopt : std::optional(count);
 }
 
 }  // namespace inlay

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <map>
@@ -55,6 +56,7 @@ class FileStore final : public StateStore {
   absl::Status Delete(absl::string_view key) override;
   absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) override;
   absl::StatusOr<size_t> Count(absl::string_view prefix) override;
+  std::optional<size_t> KnownCount() override;
   absl::Status MarkUsed(absl::string_view key) override;
   absl::StatusOr<std::vector<std::string>> ListUnused(absl::string_view prefix,
                                                       absl::Duration time) override;
@@ -81,6 +83,10 @@ class FileStore final : public StateStore {
   // Under the shard's lock.
   StateTag TagOf(const Shard& shard, absl::string_view key) const;
   absl::Status Unlink(Shard& shard, absl::string_view key);
+  // After a change of counted_, under its lock.
+  void UpdateKnownCount() {
+    if (counted_.has_value()) known_count_ = counted_->size();
+  }
   // For how long the state was not used, whose file was last changed then; zero before ListUnused.
   absl::Duration UnusedFor(const Shard& shard, absl::string_view key, absl::Time changed);
   // Sets file_time_ for ListUnused(`time`), which has found states whose files were changed last at
@@ -103,6 +109,10 @@ class FileStore final : public StateStore {
   // For Count: the keys that the folder had when it was read, with what this object has changed
   // since. Nothing before the first call.
   std::optional<std::set<std::string, std::less<>>> counted_;
+  // What it had when it was last changed, for those who may not wait for the lock: a list holds it
+  // while the folder is read. kNotCounted before the first call.
+  static constexpr size_t kNotCounted = ~size_t{0};
+  std::atomic<size_t> known_count_ = kNotCounted;
   std::mutex unused_mutex_;  // guards the next member; taken alone, or after a shard's
   // The time of files minus that of FileStoreClocks::steady. Nothing before ListUnused.
   std::optional<absl::Duration> file_time_;

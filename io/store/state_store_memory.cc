@@ -123,6 +123,11 @@ absl::StatusOr<size_t> MemoryStore::Count(absl::string_view prefix) {
   return count;
 }
 
+std::optional<size_t> MemoryStore::KnownCount() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return states_.size();
+}
+
 absl::Status MemoryStore::MarkUsed(absl::string_view key) {
   INLAY_RETURN_IF_ERROR(CheckStateKey(key));
   std::lock_guard<std::mutex> lock(mutex_);

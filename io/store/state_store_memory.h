@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,6 +37,7 @@ class MemoryStore final : public StateStore {
   absl::Status Delete(absl::string_view key) override;
   absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) override;
   absl::StatusOr<size_t> Count(absl::string_view prefix) override;
+  std::optional<size_t> KnownCount() override;
   absl::Status MarkUsed(absl::string_view key) override;
   absl::StatusOr<std::vector<std::string>> ListUnused(absl::string_view prefix,
                                                       absl::Duration time) override;

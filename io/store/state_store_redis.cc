@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cstddef>
 #include <cstring>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -148,6 +149,8 @@ class RedisStore final : public StateStore {
     INLAY_ASSIGN_OR_RETURN(const RedisConnections::Lease connection, connections_.Get());
     return CountRedisStates(*connection, options_, prefix);
   }
+
+  std::optional<size_t> KnownCount() override { return std::nullopt; }
 
   absl::Status MarkUsed(absl::string_view key) override {
     if (options_.expiry == absl::ZeroDuration()) return CheckStateKey(key);

@@ -165,6 +165,9 @@ void AddServer(const ServiceStats::Server& server, Page& page) {
 
 void AddSessions(const ServiceStats::Sessions& sessions, Page& page) {
   page.Gauge("sessions_up", "1 while the store of sessions can be reached.", sessions.up ? 1 : 0);
+  page.Gauge("sessions_in_use", "Sessions that requests are changing now.", sessions.in_use);
+  if (sessions.count.has_value())
+    page.Gauge("sessions", "Sessions that are kept.", *sessions.count);
   if (!sessions.memory.has_value()) return;
   page.Gauge("session_bytes", "Sessions that are kept in memory.", sessions.memory->bytes);
   page.Gauge("session_memory_bytes", "Their limit.", sessions.memory->most_bytes);

@@ -368,7 +368,8 @@ void ModelService::Metrics(const Visit& visit) {
                   .model_is_readable = failures_->weights().ok(),
                   .failed_key_reloads = keys_.failed_reloads()};
   if (sessions_ != nullptr) {
-    stats.sessions = {.up = sessions_->up()};
+    const SessionStore& store = sessions_->store();
+    stats.sessions = {.up = store.up(), .count = store.KnownCount(), .in_use = store.held()};
     if (session_memory_ != nullptr)
       stats.sessions->memory = {.bytes = session_memory_->bytes(),
                                 .most_bytes = SessionMemory(options_)};

@@ -59,7 +59,9 @@ struct ServiceStats {
   };
   std::optional<Server> server = std::nullopt;
   struct Sessions {
-    bool up = true;  // the store can be reached
+    bool up = true;                              // the store can be reached
+    std::optional<size_t> count = std::nullopt;  // see SessionStore::KnownCount
+    size_t in_use = 0;                           // that requests are changing now
     struct Memory {
       uint64_t bytes = 0, most_bytes = 0;
     };

@@ -64,8 +64,8 @@ class SessionRoutes {
   // Begins no more requests, and waits for those that are in progress. To be called before the
   // scheduler is destroyed, which ends the turns.
   void Stop() { threads_ = nullptr; }
-  // Whether the store has answered when it was last asked.
-  bool up() const { return store_.up(); }
+  // For figures of it.
+  const SessionStore& store() const { return store_; }
   // Waits until the turns that have ended are stored, or for `most`.
   void Finish(absl::Duration most) { savers_.Finish(most); }
   // Sends signs of life on streams where nothing was sent since `before`, a value of

@@ -117,6 +117,13 @@ class SessionStore {
   const SessionLimits& limits() const { return limits_; }
   // See StoreErrors.
   bool up() const { return errors_.up(); }
+  // How many sessions there are, of all clients, and how many of them are held. The first is what
+  // StateStore::KnownCount tells, also of other programs' states. Neither waits for the store.
+  std::optional<size_t> KnownCount() const { return store_->KnownCount(); }
+  size_t held() const {
+    const std::lock_guard lock(mutex_);
+    return held_.size();
+  }
 
  private:
   absl::Status CountAndCreate(const Hold& hold, absl::string_view client, const Session& session);
@@ -134,7 +141,7 @@ class SessionStore {
   StoreGate gate_;
   // So that sessions are counted one after the other: held while the store is waited for.
   std::mutex creating_;
-  std::mutex mutex_;  // guards the next member
+  mutable std::mutex mutex_;  // guards the next member
   std::set<std::string> held_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +29,7 @@ class ForwardingStore : public StateStore {
     return store_->List(prefix);
   }
   absl::StatusOr<size_t> Count(absl::string_view prefix) override { return store_->Count(prefix); }
+  std::optional<size_t> KnownCount() override { return store_->KnownCount(); }
   absl::Status MarkUsed(absl::string_view key) override { return store_->MarkUsed(key); }
   absl::StatusOr<std::vector<std::string>> ListUnused(absl::string_view prefix,
                                                       absl::Duration time) override {

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 
 #include "io/store/state_store_file.h"
@@ -79,6 +80,29 @@ TEST_F(StateStoreTest, Counting) {
   CheckCounting(memory_, memory_);
   FileStore other(folder_);
   CheckCounting(*file_, other);
+}
+TEST_F(StateStoreTest, KnownCounts) {
+  ASSERT_TRUE(PutState(*file_, "before", {1}).ok());
+  EXPECT_EQ(file_->KnownCount(), std::nullopt);
+  EXPECT_EQ(memory_.KnownCount(), 0u);
+  ASSERT_TRUE(PutState(memory_, "before", {1}).ok());
+  ForBoth([](StateStore& store) {
+    EXPECT_EQ(CountStates(store, ""), 1u);
+    EXPECT_EQ(store.KnownCount(), 1u);
+    for (const char* key : {"a.1", "a.2", "a.2", "b"}) ASSERT_TRUE(PutState(store, key, {1}).ok());
+    EXPECT_EQ(store.KnownCount(), 4u);
+    ASSERT_TRUE(store.Delete("b").ok());
+    EXPECT_EQ(store.KnownCount(), 3u);
+  });
+  // As another program does.
+  std::filesystem::remove(folder_ + "/a.1.state");
+  EXPECT_EQ(file_->KnownCount(), 3u);
+  ListStates(*file_, "a.");
+  EXPECT_EQ(file_->KnownCount(), 2u);
+  // For a state that is unused.
+  ASSERT_TRUE(file_->ListUnused("", absl::Seconds(1)).ok());
+  ASSERT_TRUE(file_->DeleteUnused("a.2", -absl::Seconds(1)).ok());
+  EXPECT_EQ(file_->KnownCount(), 1u);
 }
 TEST_F(StateStoreTest, CountingMeanwhile) { ForBoth(CheckCountingMeanwhile); }
 

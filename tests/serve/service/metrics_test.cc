@@ -86,16 +86,17 @@ TEST(MetricsTest, SumsAreExact) {
 }
 
 TEST(MetricsTest, TellsWhatTheServerIs) {
-  const std::string text =
-      MetricsText({.server = {{.version = "1.2.3",
-                               .model = "a \"b\"\\\n\xff",
-                               .fingerprint = "f/1",
-                               .started = 1764421234.25,
-                               .resident_bytes = 123456789,
-                               .draining = true,
-                               .model_is_readable = false,
-                               .failed_key_reloads = 4}},
-                   .sessions = {{.up = false, .memory = {{.bytes = 7, .most_bytes = 100}}}}});
+  const std::string text = MetricsText(
+      {.server = {{.version = "1.2.3",
+                   .model = "a \"b\"\\\n\xff",
+                   .fingerprint = "f/1",
+                   .started = 1764421234.25,
+                   .resident_bytes = 123456789,
+                   .draining = true,
+                   .model_is_readable = false,
+                   .failed_key_reloads = 4}},
+       .sessions = {
+           {.up = false, .count = 12, .in_use = 3, .memory = {{.bytes = 7, .most_bytes = 100}}}}});
   EXPECT_THAT(text, HasSubstr(R"(inlay_build_info{version="1.2.3",model="a \"b\"\\\n\\xff",)"
                               "fingerprint=\"f/1\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("# TYPE process_start_time_seconds gauge\n"
@@ -105,6 +106,8 @@ TEST(MetricsTest, TellsWhatTheServerIs) {
   EXPECT_THAT(text, HasSubstr("\ninlay_model_readable 0\n"));
   EXPECT_THAT(text, HasSubstr("\ninlay_key_reloads_failed_total 4\n"));
   EXPECT_THAT(text, HasSubstr("\ninlay_sessions_up 0\n"));
+  EXPECT_THAT(text, HasSubstr("\n# TYPE inlay_sessions gauge\ninlay_sessions 12\n"));
+  EXPECT_THAT(text, HasSubstr("\ninlay_sessions_in_use 3\n"));
   EXPECT_THAT(text, HasSubstr("\ninlay_session_bytes 7\n"));
   EXPECT_THAT(text, HasSubstr("\ninlay_session_memory_bytes 100\n"));
 }
@@ -121,7 +124,7 @@ std::string WholeText() {
                       .answer_log = {ServiceStats::Log()},
                       .lost_access_lines = 0,
                       .server = {{.resident_bytes = 1}},
-                      .sessions = {{.memory = {{.bytes = 0, .most_bytes = 1}}}}});
+                      .sessions = {{.count = 1, .memory = {{.bytes = 0, .most_bytes = 1}}}}});
 }
 
 // Each figure is a row of the table, or part of one, and each name in the table is one of a figure.

@@ -83,6 +83,7 @@ TEST_F(SessionStoreTest, ClientsAreApart) {
   ASSERT_TRUE(Create("", "talk").ok());
   EXPECT_EQ(Names("ann"), (std::vector<std::string>{"other", "talk"}));
   EXPECT_EQ(Names("bob"), (std::vector<std::string>{"talk"}));
+  EXPECT_EQ(store_.KnownCount(), 4u);
   // Each holds its own.
   const auto hold = Must(store_.Acquire("ann", "talk"));
   EXPECT_TRUE(store_.Acquire("bob", "talk").ok());
@@ -92,10 +93,12 @@ TEST_F(SessionStoreTest, OneHoldsASession) {
   std::optional<SessionStore::Hold> hold = Must(store_.Acquire("ann", "talk"));
   EXPECT_EQ(store_.Acquire("ann", "talk").status().code(), absl::StatusCode::kAborted);
   EXPECT_TRUE(store_.Acquire("ann", "other").ok());
+  EXPECT_EQ(store_.held(), 1u);
   SessionStore::Hold moved = *std::move(hold);
   hold.reset();
   EXPECT_FALSE(store_.Acquire("ann", "talk").ok());
   { const SessionStore::Hold last = std::move(moved); }
+  EXPECT_EQ(store_.held(), 0u);
   EXPECT_TRUE(store_.Acquire("ann", "talk").ok());
 }
 
