@@ -117,6 +117,10 @@ class ModelService final : public Service {
   // takes.
   static const Route* FindRoute(const HttpRequest& request,
                                 std::vector<absl::string_view>* allowed);
+  // Whether it needs no key.
+  bool IsOpen(const Route& route) const {
+    return route.traits.open || (options_.open_metrics && route.run == &ModelService::Metrics);
+  }
   bool IsForPage(const HttpRequest& request) const {
     return options_.page && request.method == "GET" && IsPagePath(request.path);
   }
@@ -258,7 +262,7 @@ absl::StatusOr<ApiClient> ModelService::ClientOf(const HttpRequest& request) con
 std::optional<Refusal> ModelService::Admit(const HttpRequest& request, bool has_body) const {
   std::vector<absl::string_view> allowed;
   const Route* const route = FindRoute(request, &allowed);
-  if (!has_body && (IsForPage(request) || (route != nullptr && route->traits.open)))
+  if (!has_body && (IsForPage(request) || (route != nullptr && IsOpen(*route))))
     return std::nullopt;
   const absl::Status status = ClientOf(request).status();
   if (!status.ok()) return Refusal{HttpStatusOf(status), std::string(status.message())};
@@ -293,7 +297,7 @@ void ModelService::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply)
   visit->protocol = ProtocolOf(path);
   std::vector<absl::string_view> allowed;
   const Route* const route = FindRoute(visit->request, &allowed);
-  if (route == nullptr || !route->traits.open) {
+  if (route == nullptr || !IsOpen(*route)) {
     // Also where Admit has found it: keys may have been read again since.
     absl::StatusOr<ApiClient> client = ClientOf(visit->request);
     if (!client.ok()) return visit->Fail(client.status());

@@ -23,6 +23,7 @@ struct ServiceOptions {
   SchedulerOptions scheduler;
   bool page = true;             // a web page at "/", without a key
   bool share_prefixes = false;  // among the keys, too
+  bool open_metrics = false;    // /metrics without a key
   // Where servers find each other's prefixes; none: each has its own alone.
   std::optional<SharedPrefixesOptions> shared_prefixes = std::nullopt;
   ParseOptions parsing;                                // of requests

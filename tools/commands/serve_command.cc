@@ -65,6 +65,7 @@ struct ServeFlags {
   int port = 8080;
   std::string key_file;
   bool no_key = false;
+  bool open_metrics = false;
   std::vector<std::string> hosts, origins;
   ServiceFlags service;
   size_t queue = 256;
@@ -225,6 +226,7 @@ ServiceOptions OptionsOf(const ServeFlags& flags, const LoadedModel& model) {
   options.page = !flags.no_page;
   options.own_sessions_only = flags.own_sessions_only;
   options.share_prefixes = flags.share_prefixes;
+  options.open_metrics = flags.open_metrics;
   options.parsing.drop_billing_line = !flags.keep_billing_line;
   options.session_ttl = absl::Seconds(flags.sessions.ttl);
   if (flags.timeout > 0) options.deadline = absl::Seconds(flags.timeout);
@@ -403,6 +405,8 @@ void AddServe(CLI::App& app, Action& action) {
                   "$INLAY_API_KEY); SIGHUP reads it again")
       ->type_name("FILE");
   command.add_flag("--no-api-key", flags->no_key, "let other machines in without a key");
+  command.add_flag("--metrics-without-key", flags->open_metrics,
+                   "let anybody read /metrics, which has no texts, where all else needs a key");
   command
       .add_option("--allow-host", flags->hosts,
                   "accept this name in requests' Host, besides the address; repeatable")

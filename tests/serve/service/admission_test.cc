@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -55,6 +56,34 @@ TEST(AdmissionTest, WithoutAKeyOnlyWhatIsOpenAndNoBody) {
   }
   EXPECT_EQ(refusal("POST", "/nowhere", true, "key-of-one")->status, 404);
   EXPECT_EQ(refusal("POST", "/nowhere", true, "key-of-one")->message, "there is no /nowhere");
+}
+
+TEST(AdmissionTest, MetricsNeedAKeyUnlessTheyAreOpen) {
+  const LoadedModel model = LoadBard();
+  ApiKeys keys;
+  ASSERT_TRUE(keys.Replace("key-of-one one").ok());
+  for (const bool open : {false, true}) {
+    ServiceOptions options;
+    options.open_metrics = open;
+    const auto service =
+        Must(Service::Create(model, absl::InvalidArgumentError("no chats"), keys, options));
+    const auto admitted = [&](const char* method, const char* path, bool has_body) {
+      HttpRequest request;
+      request.method = method;
+      request.path = path;
+      return !service->Admit(request, has_body).has_value();
+    };
+    EXPECT_EQ(admitted("GET", "/metrics", false), open);
+    EXPECT_FALSE(admitted("GET", "/metrics", true));
+    EXPECT_FALSE(admitted("POST", "/metrics", false));
+    EXPECT_FALSE(admitted("GET", "/v1/models", false));
+    for (const auto& [path, is_open] :
+         {std::pair("/metrics", open), std::pair("/v1/models", false)}) {
+      const auto reply = Ask(*service, "GET", path);
+      reply->Wait();
+      EXPECT_EQ(reply->status(), is_open ? 200 : 401) << path;
+    }
+  }
 }
 
 TEST(AdmissionTest, RequestsThatWaitKeepNothingThatIsRendered) {
