@@ -1,15 +1,15 @@
-# inlay_tests(PROGRAM name PREFIX prefix TESTS [folder/]name ... [DEPS target ...] [TIMEOUT seconds])
+# inlay_tests(PROGRAM name PREFIX prefix TESTS [folder/]name ... [DEPS target ...])
 #
 # A GoogleTest program of many sources, [folder/]NAME_test.cc, and a ctest entry PREFIX_NAME_test for
 # each, which runs the tests that this source defines. The target of that name builds the program.
 #
-# inlay_test(NAME name SOURCES a.cc ... [DEPS target ...] [ARGS arg ...] [TIMEOUT seconds])
+# inlay_test(NAME name SOURCES a.cc ... [DEPS target ...] [ARGS arg ...])
 #
 # A program for one entry: of tests that replace functions of the C or C++ library, or that compile their
 # source once for each instruction set.
 #
 # All run in the repository's root, so that a test opens its data as "tests/golden/x.gguf" under CMake
-# and Bazel alike.
+# and Bazel alike. tests/threads.cmake says which have the label "threads".
 #
 # Most of what a fresh clone compiles is tests, so that their compilation has to be fast:
 #
@@ -27,6 +27,13 @@
 # - Tests are linked by lld or gold where there is one, in a quarter or half of the time of ld, unless
 #   they are for another machine.
 # - Of tests libFuzzer need not know the branches.
+include(${PROJECT_SOURCE_DIR}/tests/threads.cmake)
+# Seconds after which an entry hangs: the longest take a minute on a quiet machine, and a busy one may be 20
+# times slower for a while. What a test waits for has a limit of its own (tests/wait_until.h).
+set(INLAY_TEST_TIMEOUT 1800)
+if(INLAY_SANITIZE)  # costs about a factor of ten
+  set(INLAY_TEST_TIMEOUT 7200)
+endif()
 set(INLAY_TEST_LEVEL 0)
 set(INLAY_TEST_MOST_LEVEL 1)
 set(INLAY_TEST_COMPILE_OPTIONS)
@@ -76,30 +83,32 @@ function(inlay_test_program name sources deps)
   endif()
 endfunction()
 
-# The ctest entry `name` of the command in ARGN; `timeout` in seconds, or empty.
-function(inlay_test_entry name timeout)
-  if(NOT timeout)
-    set(timeout 300)
-  endif()
-  if(INLAY_SANITIZE)  # costs about a factor of ten
-    math(EXPR timeout "${timeout} * 10")
-  endif()
+# The ctest entry `name` of the command in ARGN, which runs the tests in `source`.
+function(inlay_test_entry name source)
   add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${INLAY_TEST_TIMEOUT})
+  if(name IN_LIST INLAY_THREADS_TESTS)
+    set_tests_properties(${name} PROPERTIES LABELS threads)
+  endif()
+  if(EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/${source}")  # and no object of another target
+    file(RELATIVE_PATH source ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/${source})
+    set_property(GLOBAL APPEND_STRING PROPERTY INLAY_TEST_SOURCES "${name} ${source}\n")
+  endif()
 endfunction()
 
 function(inlay_test)
-  cmake_parse_arguments(arg "" "NAME;TIMEOUT" "SOURCES;DEPS;ARGS" ${ARGN})
+  cmake_parse_arguments(arg "" "NAME" "SOURCES;DEPS;ARGS" ${ARGN})
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "inlay_test(${arg_NAME}): unknown arguments '${arg_UNPARSED_ARGUMENTS}'")
   endif()
   inlay_test_program(${arg_NAME} "${arg_SOURCES}" "${arg_DEPS};GTest::gmock;GTest::gtest_main")
   set_target_properties(${arg_NAME} PROPERTIES UNITY_BUILD OFF)
-  inlay_test_entry(${arg_NAME} "${arg_TIMEOUT}" ${arg_NAME} ${arg_ARGS})
+  list(GET arg_SOURCES 0 source)
+  inlay_test_entry(${arg_NAME} ${source} ${arg_NAME} ${arg_ARGS})
 endfunction()
 
 function(inlay_tests)
-  cmake_parse_arguments(arg "" "PROGRAM;PREFIX;TIMEOUT" "TESTS;DEPS" ${ARGN})
+  cmake_parse_arguments(arg "" "PROGRAM;PREFIX" "TESTS;DEPS" ${ARGN})
   if(NOT arg_PROGRAM OR NOT arg_PREFIX OR NOT arg_TESTS OR arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "inlay_tests(${arg_PROGRAM}) needs PROGRAM, PREFIX and TESTS, and knows no '${arg_UNPARSED_ARGUMENTS}'")
   endif()
@@ -110,7 +119,7 @@ function(inlay_tests)
   foreach(source IN LISTS sources)
     cmake_path(GET source STEM name)
     set(name ${arg_PREFIX}_${name})
-    inlay_test_entry(${name} "${arg_TIMEOUT}" ${arg_PROGRAM} --source=${folder}/${source})
+    inlay_test_entry(${name} ${source} ${arg_PROGRAM} --source=${folder}/${source})
     add_custom_target(${name} DEPENDS ${arg_PROGRAM})
   endforeach()
 endfunction()
@@ -148,5 +157,5 @@ function(inlay_compile_fail_test)
     COMMAND ${CMAKE_COMMAND} -DCOMPILER=${CMAKE_CXX_COMPILER} -DFLAGS=${flags_file}
             -DSOURCE=${arg_SOURCE} "-DEXPECT=${arg_EXPECT}"
             -P ${PROJECT_SOURCE_DIR}/cmake/CompileFail.cmake)
-  set_tests_properties(${arg_NAME} PROPERTIES TIMEOUT 120 LABELS compile_fail)
+  set_tests_properties(${arg_NAME} PROPERTIES TIMEOUT ${INLAY_TEST_TIMEOUT} LABELS compile_fail)
 endfunction()
