@@ -317,7 +317,7 @@ test('errors are typed', async () => {
       });
     }
   }
-  const long = 'x'.repeat(10_000);
+  const long = 'x'.repeat(200_000);
   await assert.rejects(create({ messages: ask(long) }), (error) => {
     assert.ok(error instanceof OpenAI.BadRequestError, `${error}`);
     assert.equal(error.code, 'context_length_exceeded');

@@ -18,7 +18,7 @@ async function check(page, state) {
   assert.deepEqual(found, []);
 }
 
-describe('axe finds nothing', { timeout: 20 * kPatience }, () => {
+describe('axe finds nothing', { timeout: 12 * kPatience }, () => {
   for (const [theme, options] of [['light', { colorScheme: 'light' }], ['dark', { colorScheme: 'dark' }],
     ['light, on a phone', { colorScheme: 'light', viewport: { width: 390, height: 844 } }]]) {
     test(theme, async () => {

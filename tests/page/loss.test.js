@@ -13,7 +13,7 @@ const button = (name) => page.getByRole('button', { name, exact: true });
 const lastSession = async () => (await server.sessions()).at(-1);
 const shownSession = () => server.ask('GET', `/v1/sessions/${nameOf(page)}?tokens=1`);
 
-describe('nothing is lost', { timeout: 20 * kPatience }, () => {
+describe('nothing is lost', { timeout: 12 * kPatience }, () => {
   beforeEach(async () => { page = await openPage(browser, server); });
   afterEach(() => closePage(page));
 

@@ -12,7 +12,7 @@ withServer();
 const button = (name) => page.getByRole('button', { name, exact: true });
 const shownSession = () => server.ask('GET', `/v1/sessions/${nameOf(page)}?tokens=1`);
 
-describe('the page', { timeout: 20 * kPatience }, () => {
+describe('the page', { timeout: 12 * kPatience }, () => {
   beforeEach(async () => { page = await openPage(browser, server); });
   afterEach(() => closePage(page));
 
@@ -428,7 +428,7 @@ describe('the page', { timeout: 20 * kPatience }, () => {
   });
 });
 
-describe('on a phone', { timeout: 20 * kPatience }, () => {
+describe('on a phone', { timeout: 12 * kPatience }, () => {
   beforeEach(async () => {
     page = await openPage(browser, server, { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
   });
@@ -460,7 +460,7 @@ describe('on a phone', { timeout: 20 * kPatience }, () => {
   });
 });
 
-describe('keys', { timeout: 5 * kPatience }, () => {
+describe('keys', { timeout: 12 * kPatience }, () => {
   test('the page asks for the key, and keeps it for the tab', async () => {
     page = await openPage(browser, server, { key: null });
     await page.getByText('This server needs an API key.').waitFor();
