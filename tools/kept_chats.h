@@ -19,8 +19,8 @@ namespace inlay {
 
 // Each chat is a state of its own in a store, named after the weights' hash and the time when it
 // was kept last, so that the newest name is that of the chat that somebody was at last, even if the
-// clock was set back since the others were kept; of one model the newest kMost are kept. Only tokens
-// and texts are, a few kilobytes: the rest is computed again, exactly, when a chat goes on.
+// clock was set back since the others were kept; of one model the newest kMost are kept. Only
+// tokens and texts are, a few kilobytes: the rest is computed again, exactly, when a chat goes on.
 class KeptChats {
  public:
   static constexpr size_t kMost = 100;
