@@ -8,7 +8,8 @@ namespace inlay {
 // (see base/out_of_memory.h) while an exception is on its way: any failure there ends the process.
 // Where operator new finds no memory it throws std::bad_alloc, but in a thread that unwinds it
 // gives a part of them back to the system and tries again, and once all are given back it waits for
-// a few seconds for what other threads give back. Call it once, in main() or soon after.
+// a few seconds for what other threads give back. Call it once, in main() or soon after. See also
+// tools/small_allocations.cc.
 void KeepUnwindingMemory();
 
 // Takes again what was given back, if there is memory: whoever has caught std::bad_alloc calls

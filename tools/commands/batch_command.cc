@@ -18,6 +18,7 @@
 #include "base/plural.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
+#include "base/unwinding_memory.h"
 #include "cache/model_identity.h"
 #include "io/json/parse_json.h"
 #include "serve/batch_job/batch_job.h"
@@ -162,6 +163,7 @@ absl::StatusOr<JobIdentity> IdentityOf(const RequestFile& requests, const Loaded
 }
 
 absl::Status Run(BatchFlags flags) {
+  KeepUnwindingMemory();
   INLAY_RETURN_IF_ERROR(CheckFlags(flags));
   INLAY_ASSIGN_OR_RETURN(const ShardChoice choice, ChooseShard(flags.shard, [](const char* name) {
                            return std::getenv(name);
