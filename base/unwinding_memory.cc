@@ -22,7 +22,8 @@ constexpr int kMostPauses = 5'000;
 
 std::atomic<bool> is_kept = false;                      // KeepUnwindingMemory was called
 std::array<std::atomic<void*>, kParts> addresses = {};  // null: given back
-thread_local int pauses = 0;                            // of this thread since it began to unwind
+std::atomic<unsigned char*> small_memory = nullptr;
+thread_local int pauses = 0;  // of this thread since it began to unwind
 
 void Take(std::atomic<void*>& part) noexcept {
   void* const taken =
@@ -53,9 +54,14 @@ void OnNoMemory() {
 
 void KeepUnwindingMemory() {
   is_kept = true;
+  void* const small = mmap(nullptr, kSmallMemoryBytes, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (small != MAP_FAILED) small_memory = static_cast<unsigned char*>(small);
   RenewUnwindingMemory();
   std::set_new_handler(OnNoMemory);
 }
+
+unsigned char* SmallMemory() noexcept { return small_memory; }
 
 void RenewUnwindingMemory() noexcept {
   if (!is_kept) return;

@@ -15,6 +15,7 @@ set(INLAY_THREADS_TESTS
   gemma_like_session_test
   io_template_jinja_test
   io_snapshot_folder_test
+  io_state_store_test
   ops_team_test
   serve_access_log_test
   serve_answer_log_test
@@ -35,6 +36,7 @@ set(INLAY_THREADS_TESTS
   serve_scheduler_test
   serve_service_test
   serve_session_drain_test
+  serve_session_expiry_test
   serve_session_probabilities_test
   serve_session_programs_test
   serve_session_replicas_test
@@ -48,6 +50,8 @@ set(INLAY_THREADS_TESTS
 
 # Those that are left out, as expressions that the names of tests match in whole.
 set(INLAY_THREADS_LEFT_OUT
+  # Its limit leaves no addresses for the sanitizer's own memory.
+  base_unwinding_memory_test
   # Threads that a callback ends, one at a time.
   gemma_like_inlay_c_callbacks_test
   # They take a model that embeds texts, of a config that the preset tsan has not.
@@ -55,9 +59,9 @@ set(INLAY_THREADS_LEFT_OUT
   # The same ranks as in gemma_like_ranks_test.
   gemma_like_rank_files_test gemma_like_rank_rewind_test
   # libcurl, whose locks the sanitizer does not see.
-  io_fetch_blob_test
+  io_fetch_blob_test io_http_getter_test io_hub_reply_test io_pull_model_test
   # Stores on a Redis server, which have no threads of their own.
-  io_redis_store_test io_snapshot_store_test
+  io_redis_evil_server_test io_redis_memory_test io_redis_store_test io_snapshot_store_test
   # A thread that sends this process a signal.
   io_temporary_name_test
   # They compute much; their threads share only what is constant.

@@ -467,8 +467,9 @@ class Libedit final : public LineEditor {
       return;
     }
     const int loaded = api_.history(history_, &event, H_LOAD, history_path_.c_str());
-    // Entries are appended: now and then the oldest are dropped.
-    if (loaded >= 2 * kHistory || info.st_size > kMostKept) SaveHistory();
+    // Entries are appended: now and then the oldest are dropped. A file that could not be read
+    // (loaded < 0) stays as it is.
+    if (loaded >= 2 * kHistory || (loaded >= 0 && info.st_size > kMostKept)) SaveHistory();
   }
 
   // Replaces the file by the entries that there are, or leaves it as it is after an error.

@@ -87,9 +87,6 @@ struct ExitStatus {
   absl::string_view meaning;
 };
 
-constexpr absl::string_view kInterrupted =
-    "ended by Ctrl-C (SIGINT), after what there was of the output";
-
 // docs/settings.md says the same. In the order of the statuses.
 constexpr ExitStatus kExitStatuses[] = {
     {"batch", 0, "the results are complete, and each request was answered"},
@@ -105,12 +102,7 @@ constexpr ExitStatus kExitStatuses[] = {
     {"batch", 130, "ended by Ctrl-C (SIGINT): the same command goes on with the job"},
     {"bench", 130, "ended by Ctrl-C (SIGINT), after what was measured"},
     {"embed", 130, "ended by Ctrl-C (SIGINT), after the texts that were embedded"},
-    {"batch", 130, "ended by Ctrl-C (SIGINT); the results so far are kept"},
-    {"bench", 130, kInterrupted},
-    {"embed", 130, kInterrupted},
-    {"generate", 130, kInterrupted},
-    {"perplexity", 130, kInterrupted},
-    {"replay", 130, kInterrupted},
+    {"generate", 130, "ended by Ctrl-C (SIGINT), after what there was of the output"},
     {"perplexity", 130, "ended by Ctrl-C (SIGINT), after the result of the chunks so far"},
     {"replay", 130, "ended by Ctrl-C (SIGINT), after what was found"},
     {"chat", 130,

@@ -11,40 +11,43 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <iterator>
 #include <new>
+
+#include "base/unwinding_memory.h"
 
 namespace {
 
-// Blocks of one size in memory that costs nothing until it is used.
-template <std::size_t kBlockBytes>
+constexpr std::size_t kSizes[] = {64, 256, 1024, 4096};
+constexpr std::size_t kBytes = inlay::kSmallMemoryBytes / std::size(kSizes);  // of each size
+
+// The blocks of one size, in their part of the memory that is kept, which costs nothing until it is
+// used.
 class Blocks {
  public:
-  // Null where all are taken.
-  void* Take() noexcept {
+  // Null where all are taken, or nothing was kept. `size` is the index of theirs.
+  void* Take(std::size_t size) noexcept {
+    unsigned char* const memory = inlay::SmallMemory();
+    if (memory == nullptr) return nullptr;
     Lock();
     void* block = free_;
     if (block != nullptr) {
       free_ = free_->next;
     } else if (used_ < kBytes) {
-      block = memory_ + used_;
-      used_ += kBlockBytes;
+      block = memory + size * kBytes + used_;
+      used_ += kSizes[size];
     }
     Unlock();
     return block;
   }
 
-  // False for what is none of these.
-  bool GiveBack(void* block) noexcept {
-    const auto at = reinterpret_cast<std::uintptr_t>(block);
-    if (at - reinterpret_cast<std::uintptr_t>(memory_) >= kBytes) return false;
+  void GiveBack(void* block) noexcept {
     Lock();
     free_ = new (block) Free{free_};
     Unlock();
-    return true;
   }
 
  private:
-  static constexpr std::size_t kBytes = std::size_t{4} << 20;
   struct Free {
     Free* next;
   };
@@ -55,29 +58,26 @@ class Blocks {
   }
   void Unlock() noexcept { locked_.clear(std::memory_order_release); }
 
-  alignas(kBlockBytes) static inline unsigned char memory_[kBytes];
   std::size_t used_ = 0;
   Free* free_ = nullptr;
   std::atomic_flag locked_;
 };
 
-constinit Blocks<64> blocks_of_64;
-constinit Blocks<256> blocks_of_256;
-constinit Blocks<1024> blocks_of_1024;
-constinit Blocks<4096> blocks_of_4096;
+constinit Blocks blocks[std::size(kSizes)];
 
 void* TakeKept(std::size_t bytes) noexcept {
-  if (bytes <= 64) return blocks_of_64.Take();
-  if (bytes <= 256) return blocks_of_256.Take();
-  if (bytes <= 1024) return blocks_of_1024.Take();
-  return bytes <= 4096 ? blocks_of_4096.Take() : nullptr;
+  for (std::size_t size = 0; size < std::size(kSizes); ++size) {
+    if (bytes <= kSizes[size]) return blocks[size].Take(size);
+  }
+  return nullptr;
 }
 
 void Free(void* memory) noexcept {
-  if (blocks_of_64.GiveBack(memory) || blocks_of_256.GiveBack(memory) ||
-      blocks_of_1024.GiveBack(memory) || blocks_of_4096.GiveBack(memory))
-    return;
-  std::free(memory);
+  const unsigned char* const kept = inlay::SmallMemory();
+  const std::uintptr_t at =
+      reinterpret_cast<std::uintptr_t>(memory) - reinterpret_cast<std::uintptr_t>(kept);
+  if (kept == nullptr || at >= inlay::kSmallMemoryBytes) return std::free(memory);
+  blocks[at / kBytes].GiveBack(memory);
 }
 
 }  // namespace

@@ -187,9 +187,9 @@ absl::StatusOr<std::vector<uint64_t>> PartTransfer::ReadSizes(const Ranks& ranks
   uint64_t left = reader.remaining();
   for (const uint64_t size : sizes) {
     if (size > left) {
-      return absl::OutOfRangeError(absl::StrCat("the saved conversation has parts of ",
-                                                absl::StrJoin(sizes, ", "), " bytes, but only ",
-                                                reader.remaining(), " bytes follow"));
+      return absl::DataLossError(absl::StrCat("the saved conversation has parts of ",
+                                              absl::StrJoin(sizes, ", "), " bytes, but only ",
+                                              reader.remaining(), " bytes follow"));
     }
     left -= size;
   }

@@ -33,8 +33,7 @@ class PartTransfer {
   // at the others; only there errors are returned, which are those of the sink.
   absl::Status Save(const KVCache& cache, uint64_t seed, ByteSink* sink);
 
-  // At the first rank: reads the sizes that Load needs. DataLoss or OutOfRange when they cannot be
-  // right.
+  // At the first rank: reads the sizes that Load needs. DataLoss when they cannot be right.
   static absl::StatusOr<std::vector<uint64_t>> ReadSizes(const Ranks& ranks, uint64_t seed,
                                                          ByteSource& source);
 

@@ -69,7 +69,8 @@ class RedisState {
   // one of this tag; Aborted when that is no longer there.
   absl::Status Publish(const RedisManifest& manifest, StateTag replaced);
 
-  // The state, if there is one, expires as the options say, from now on.
+  // The state, if there is one, expires as the options say, from now on. They must have an expiry:
+  // by one of zero the server would delete the state.
   absl::Status BeginExpiry();
 
   // Deletes the chunks that were put, if the server still answers and there is memory to ask it;

@@ -154,6 +154,9 @@ absl::StatusOr<TurnBody> ParseTurn(absl::string_view text) {
   body.Refuse("tools", "must be given when the session is made");
   INLAY_RETURN_IF_ERROR(error);
   for (const char* key : {"parent", "idempotency_key", "background", "tools"}) json.erase(key);
+  for (const char* key : {"content", "prompt", "tokens"}) {
+    if (JsonMember(json, key).is_null()) json.erase(key);  // as good as left out
+  }
   turn.raw = json.contains("prompt") || json.contains("tokens");
   if (json.contains("content")) {
     json["messages"] = Json::array({{{"role", "user"}, {"content", std::move(json["content"])}}});

@@ -27,8 +27,8 @@ expect("int two" "" "none" "")
 expect("size_t cores = std::thread::hardware_concurrency()" "" "none" "")
 expect("${thread}" "a_test" "none" "")
 expect("${thread}" "" "a_.*" "")
-foreach(threads "${thread}" "std::vector<std::thread> others" "Must(Service::Create(model))"
-                "#include \"tests/serve/http/server_fixture.h\"")
+foreach(threads "${thread}" "std::vector<std::thread> others" "std::jthread other([] {})"
+                "Must(Service::Create(model))" "#include \"tests/serve/http/server_fixture.h\"")
   expect("${threads}" "b_test" "none" "tests/a/a_test.cc has threads, and a_test is in no list")
   expect("${threads}" "b_test" "_test" "a_test is in no list")
 endforeach()

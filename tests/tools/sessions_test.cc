@@ -26,6 +26,7 @@
 #include "tests/temp_folder.h"
 #include "tests/tools/program.h"
 #include "tests/tools/server_process.h"
+#include "tests/wait_until.h"
 
 namespace inlay {
 namespace {
@@ -257,9 +258,11 @@ TEST(Sessions, ThatNobodyUsesAreRemoved) {
   }
   const ServerProcess server(arguments);
   // It begins to look for them when it has started; a list is no use of one.
-  std::string list = "old";
-  while (list.find("old") != std::string::npos)
+  std::string list;
+  EXPECT_TRUE(WaitUntil([&] {
     list = AskSessions(server.port(), "GET", "/v1/sessions").body;
+    return list.find("old") == std::string::npos;
+  }));
   EXPECT_THAT(list, HasSubstr("\"new\""));
 }
 

@@ -6,6 +6,7 @@ set(checkout "${SCRATCH}/a checkout")
 set(header "${SCRATCH}/build.h")
 unset(ENV{GIT_DIR})
 unset(ENV{GIT_WORK_TREE})
+unset(ENV{GIT_INDEX_FILE})
 set(ENV{GIT_CONFIG_GLOBAL} /dev/null)
 set(ENV{GIT_CEILING_DIRECTORIES} ${SCRATCH})
 

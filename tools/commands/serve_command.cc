@@ -324,15 +324,17 @@ absl::Status Run(ServeFlags flags) {
   INLAY_ASSIGN_OR_RETURN(const LoadedModels models, LoadModels(flags.draft, flags.model));
   const LoadedModel& model = models.model;
   absl::StatusOr<ChatRenderer> renderer = chosen.MakeRenderer(model);
+  // Told once the server listens: an error before that is one sentence.
+  std::string note_on_chats;
   if (!renderer.ok()) {
     if (!flags.service.chat_template.empty()) return renderer.status();
-    WriteNote(
-        absl::StrCat("inlay: no chats, completions alone: ", renderer.status().message(), "\n"));
+    note_on_chats =
+        absl::StrCat("inlay: no chats, completions alone: ", renderer.status().message(), "\n");
   } else if (chosen.EndsNoAnswer(model) && model.engine->info().embedding_dim == 0) {
-    WriteNote(
+    note_on_chats =
         "inlay: no chat template: the model continues the messages of a chat as plain text, until "
         "max_tokens, a stop text or the end of the context; --chat-template NAME or FILE gives "
-        "one\n");
+        "one\n";
   }
   ServiceOptions options = OptionsOf(flags, model);
   if (models.draft_model.has_value())
@@ -372,6 +374,7 @@ absl::Status Run(ServeFlags flags) {
   const std::string host =
       flags.host.find(':') == std::string::npos ? flags.host : absl::StrCat("[", flags.host, "]");
   const std::string address = absl::StrCat("http://", host, ":", server->port(), "/");
+  WriteNote(note_on_chats);
   WriteNote(absl::StrCat("inlay: ", options.model_name, " answers at ", address, "v1; ",
                          options.page ? absl::StrCat("chat at ", address, "; ") : std::string(),
                          "Ctrl-C ends it\n"));

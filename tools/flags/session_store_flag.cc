@@ -137,8 +137,8 @@ absl::StatusOr<std::shared_ptr<StateStore>> OpenSessionStore(const SessionStoreF
         "another server could use it at the same time; sessions of several servers ",
         "are kept in Redis"));
   }
-  // Now, as otherwise the first client that makes a session waits for it, and /metrics has no number
-  // until then.
+  // Now, as otherwise the first client that makes a session waits for it, and /metrics has no
+  // number until then.
   INLAY_RETURN_IF_ERROR(About("--sessions", store->Count("").status()));
   struct Locked {
     FileLock lock;

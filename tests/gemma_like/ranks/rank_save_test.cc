@@ -116,6 +116,9 @@ TEST_P(RankSaveTest, WhatIsDamagedOrCutOffChangesNothing) {
     bytes.resize(at);
     EXPECT_FALSE(Load(bytes, *cache).ok());
   }
+  std::vector<uint8_t> shorter = saved;
+  shorter.pop_back();
+  EXPECT_EQ(Load(shorter, *cache).status().code(), absl::StatusCode::kDataLoss);
   std::vector<uint8_t> longer = saved;
   longer.push_back(0);
   EXPECT_EQ(Load(longer, *cache).status().code(), absl::StatusCode::kInvalidArgument);

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -173,7 +172,7 @@ TEST(OutageNotesTest, WhoIsToldHoldsUpNobodyElse) {
   std::vector<std::future<size_t>> answers;
   OutageNotes notes([&](absl::string_view) {
     answers.push_back(std::async(std::launch::async, ask));
-    EXPECT_EQ(answers.back().wait_for(std::chrono::minutes(1)), std::future_status::ready);
+    EXPECT_EQ(answers.back().wait_for(kLongWait), std::future_status::ready);
   });
   ask = [&] { return notes.down(); };
   notes.Begin(StoreUse::kReads, absl::UnavailableError("why"));

@@ -38,6 +38,18 @@ TEST(SessionBodyTest, TheHashIsOfWhatIsAskedFor) {
   EXPECT_NE(hash(R"({"parent": 1, "content": "b", "seed": 2})"), asked);
 }
 
+// Clients write all members that they know, with null for those that they leave out.
+TEST(SessionBodyTest, ANullMemberIsNone) {
+  const TurnBody turn = Must(ParseTurn(
+      R"({"parent": 1, "content": "a", "messages": null, "prompt": null, "tokens": null})"));
+  EXPECT_FALSE(turn.raw);
+  EXPECT_EQ(turn.hash, Must(ParseTurn(R"({"parent": 1, "content": "a"})")).hash);
+  const TurnBody raw =
+      Must(ParseTurn(R"({"parent": 1, "prompt": "a", "content": null, "tokens": null})"));
+  EXPECT_TRUE(raw.raw);
+  EXPECT_EQ(*raw.rest, (Json{{"prompt", "a"}}));
+}
+
 TEST(SessionBodyTest, ANewSessionHasWhatItsRequestSays) {
   const Session session = Must(ParseNewSession(
       R"({"name": "a", "system": "Be brief.", "tools": [{"type": "function", "function":)"

@@ -17,6 +17,7 @@
 #include "tests/io/store/state_store_contract.h"
 #include "tests/must.h"
 #include "tests/serve/sessions/session_maker.h"
+#include "tests/wait_until.h"
 
 namespace inlay::serve {
 namespace {
@@ -155,12 +156,29 @@ TEST_F(SessionExpiryTest, AnErrorIsToldAndKeepsNoOtherSession) {
   EXPECT_THAT(notes_, ElementsAre("the store of sessions: the folder is read-only"));
 }
 
+// On Redis the list is empty whether or not the server can be reached.
+TEST_F(SessionExpiryTest, AnEmptyListIsNoSignOfLife) {
+  class Away final : public ForwardingStore {
+   public:
+    using ForwardingStore::ForwardingStore;
+    absl::StatusOr<std::unique_ptr<StateReader>> Get(absl::string_view) override {
+      return absl::UnavailableError("Redis cannot be reached");
+    }
+  };
+  SessionStore store(std::make_shared<Away>(memory_), {.ttl = kTtl},
+                     [this](absl::string_view sentence) { notes_.emplace_back(sentence); });
+  EXPECT_FALSE(store.Load("ann", "talk").ok());
+  store.RemoveUnused([] { return false; });
+  EXPECT_FALSE(store.up());
+  EXPECT_THAT(notes_, ElementsAre("the store of sessions: Redis cannot be reached"));
+}
+
 TEST_F(SessionExpiryTest, RunsAtOnceAndAgain) {
   Create("ann", "talk");
   now_ += kTtl;
   {
     const SessionExpiry expiry(store_, absl::Milliseconds(1));
-    states_->third_list_.get_future().wait();
+    EXPECT_EQ(states_->third_list_.get_future().wait_for(kLongWait), std::future_status::ready);
   }
   EXPECT_THAT(Names("ann"), IsEmpty());
 }
