@@ -15,9 +15,7 @@ set(INLAY_THREADS_TESTS
   gemma_like_session_test
   io_template_jinja_test
   io_snapshot_folder_test
-  io_state_store_test
   ops_team_test
-  serve_access_log_test
   serve_answer_log_test
   serve_answer_reply_test
   serve_answer_shapes_test
@@ -30,26 +28,26 @@ set(INLAY_THREADS_TESTS
   serve_http_refusal_test
   serve_http_server_test
   serve_http_stream_test
-  serve_operation_test
   serve_reply_queue_test
   serve_scheduler_property_test
   serve_scheduler_test
   serve_service_test
   serve_session_drain_test
-  serve_session_expiry_test
   serve_session_probabilities_test
   serve_session_programs_test
   serve_session_replicas_test
   serve_session_routes_test
   serve_session_store_test
   serve_session_turn_test
-  serve_session_upkeep_test
   serve_shared_prefixes_test
   serve_store_thread_test
   serve_workers_test)
 
 # Those that are left out, as expressions that the names of tests match in whole.
 set(INLAY_THREADS_LEFT_OUT
+  # To be tried: nobody has run them with ThreadSanitizer.
+  io_state_store_test serve_access_log_test serve_operation_test serve_session_expiry_test
+  serve_session_upkeep_test
   # Its limit leaves no addresses for the sanitizer's own memory.
   base_unwinding_memory_test
   # Threads that a callback ends, one at a time.
